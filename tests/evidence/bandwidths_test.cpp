@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "evidence/answer.h"
+#include "evidence/expectations.h"
 #include "support/files.h"
 
 namespace harness::test {
@@ -18,13 +19,6 @@ using testing::Not;
 std::vector<Answer> read_text(const std::string& text, const evidence::Gaps& gaps = {}) {
   static const TemporaryFolder scratch;
   return evidence::read_files({scratch.write("text", text)}, gaps);
-}
-
-// Returns a fact as text; "" if there is none.
-std::string fact(const Answer& answer, const std::string& key) {
-  const auto found = std::ranges::find(answer.facts, key, [](const auto& row) { return row.first; });
-  if (found == answer.facts.end()) return "";
-  return found->second.is_string() ? found->second.get<std::string>() : found->second.dump();
 }
 
 // An output for nodes of 8 GPUs. `columns` stand between the count and the two directions with `algbw` and `busbw` in

@@ -176,7 +176,7 @@ TEST(Job, SaysThatOneOfItsExpertsIsCounted) {
 // harness refuses pipelines whose replicas shard more than the optimizer.
 TEST(Job, SaysTheNearestToAShardedPipeline) {
   const Answer answer = job_of({sample_file("titan-pipeline.toml")}, {.ranks = 16, .hardware = "h100-sxm"});
-  EXPECT_THAT(answer.facts, Contains(testing::Pair("sharding", evidence::Value("parameters"))));
+  EXPECT_EQ(fact(answer, "sharding"), "parameters");
   EXPECT_THAT(answer.configuration, HasSubstr("  sharding: optimizer "));
   EXPECT_THAT(answer.cannot, Contains(HasSubstr("sharding of parameters in a pipeline (nearest: optimizer)")));
 }
@@ -239,16 +239,7 @@ TEST(Job, JoinsAScriptAndTheFilesThatItNames) {
       "zero_optimization": {"stage": 3}})");
   const Answer both = job_of({script, zero, sample_file("mixture.json")});
   EXPECT_THAT(both.refused, testing::IsEmpty());
-  const auto fact = [&](const std::string& key) {
-    for (const auto& [name, value] : both.facts) {
-      if (name == key) return value;
-    }
-    return evidence::Value("none");
-  };
-  EXPECT_EQ(fact("sharding"), evidence::Value("parameters"));
-  EXPECT_EQ(fact("layers"), evidence::Value(std::int64_t{4}));
-  EXPECT_EQ(fact("ranks"), evidence::Value(std::int64_t{16}));
-  EXPECT_EQ(fact("global_batch"), evidence::Value(std::int64_t{64}));
+  EXPECT_EQ(lacking("sharding: parameters\nlayers: 4\nranks: 16\nglobal_batch: 64\n", both), "");
 }
 
 TEST(Job, TakesAutoForWhatAnotherFileSays) {
@@ -262,7 +253,7 @@ TEST(Job, TakesAutoForWhatAnotherFileSays) {
                      "deepspeed_config:\n  deepspeed_config_file: ds.json\n"),
        scratch.write("ds.json", R"({"bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"},)"
                                 R"( "train_micro_batch_size_per_gpu": "auto", "zero_optimization": {"stage": 2}})")});
-  EXPECT_EQ(join(missing("precision: bf16\nmicro_batch: 2\nranks: 8\nsharding: gradients\n", answer), "\n"), "");
+  EXPECT_EQ(lacking("precision: bf16\nmicro_batch: 2\nranks: 8\nsharding: gradients\n", answer), "");
 }
 
 TEST(Job, TakesWhatTheLogSays) {
@@ -293,9 +284,7 @@ TEST(Job, TakesWhatIsOffOrDerivedInTheArgumentsOfALog) {
                            {});
   ASSERT_EQ(answers.size(), 2u);
   EXPECT_THAT(answers[1].problems, Not(Contains(HasSubstr("exclude each other"))));
-  EXPECT_EQ(
-      join(missing("biases: false\noverlap_p2p: false\nprecision: nvfp4\nsharding: none\nvpp: 2\n", answers[1]), "\n"),
-      "");
+  EXPECT_EQ(lacking("biases: false\noverlap_p2p: false\nprecision: nvfp4\nsharding: none\nvpp: 2\n", answers[1]), "");
 }
 
 // Megatron-LM prints rotary_base of every job, and a configuration with learned positions takes none.
@@ -334,10 +323,8 @@ TEST(Job, CountsTheFlopOfModelFiles) {
              "intermediate_size": 8192, "hidden_act": "gelu", "vocab_size": 50304})",
          5.852}}) {
     const Answer answer = job_of({scratch.write("config.json", text)}, {.others = {{"model.sequence", "2048"}}});
-    const auto fact =
-        std::ranges::find(answer.facts, "gflop_per_token", &std::pair<std::string, evidence::Value>::first);
-    ASSERT_NE(fact, answer.facts.end()) << text;
-    EXPECT_NEAR(fact->second.get<double>() / gflop, 1, 1e-3) << text;
+    const auto counted = evidence::as_number(fact(answer, "gflop_per_token"));
+    EXPECT_NEAR(counted.value_or(0) / gflop, 1, 1e-3) << text;
   }
 }
 
