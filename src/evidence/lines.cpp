@@ -182,9 +182,12 @@ std::optional<std::string> mapped(std::string_view pairs, std::string_view word)
 }
 
 bool has_all(std::string_view text, std::string_view parts) {
-  return std::ranges::all_of(split(parts, '&'), [&](std::string_view part) {
-    return part.starts_with('!') ? !contains(text, part.substr(1)) : contains(text, part);
-  });
+  for (Cursor c{parts}; !c.rest.empty(); c.literal("&")) {
+    const std::string_view part = c.until("&");
+    const bool absent = part.starts_with('!');
+    if (contains(text, part.substr(absent ? 1 : 0)) == absent) return false;
+  }
+  return true;
 }
 
 bool has_any(std::string_view text, std::string_view parts) {
