@@ -158,27 +158,21 @@ bool translate(TrainingJob& job, const ForeignSetting& setting, const Table& tab
 }
 
 // Prefixes of Megatron-LM flags that do not affect the step time counted here.
-const std::vector<Text>& harmless_beginnings() {
-  static const std::vector<Text> beginnings = split(
-      "--DDP-impl|--account-for|--adam|--apply-layernorm|--async-save|--attention-|--bias-|--calculate-|"
-      "--ckpt-|--clip-grad|--context-parallel|--cross-entropy|--data-|--dataloader-|--decoupled-|--deepspeed|"
-      "--dist-ckpt|--distributed-|--enable-exp|--eval-|--exit-|--finetune|--fp4-|--fp8-|--hidden-|"
-      "--init-method|--init-model|--kill-switch|--kv-channels|--load|--local|--log-|--loss-scale|--lr|"
-      "--make-vocab|--manual-gc|--merge-file|--min-lr|--mock-data|--moe-|--no-|--no-load-|--no-save-|"
-      "--norm-epsilon|--num-experts|--num-moe|--num-workers|--optimizer|--overlap-p2p|--override-|--override_|"
-      "--pp-partition|--profile|--rampup-|--recompute-modules|--repeated-|--rotary-|--save|--seed|--split|"
-      "--tensorboard|--timing-|--tokenizer-|--train-|--transformer-impl|--use-contiguous|--use-custom|"
-      "--use-distributed|--use-mcore|--valid-|--vocab-|--wandb|--weight-decay",
-      '|');
-  return beginnings;
-}
-bool says_nothing(Text flag) {
-  return std::ranges::any_of(harmless_beginnings(), [&](Text beginning) { return flag.starts_with(beginning); });
-}
+const std::vector<Text> harmless_beginnings = split(
+    "--DDP-impl|--account-for|--adam|--apply-layernorm|--async-save|--attention-|--bias-|--calculate-|"
+    "--ckpt-|--clip-grad|--context-parallel|--cross-entropy|--data-|--dataloader-|--decoupled-|--deepspeed|"
+    "--dist-ckpt|--distributed-|--enable-exp|--eval-|--exit-|--finetune|--fp4-|--fp8-|--hidden-|"
+    "--init-method|--init-model|--kill-switch|--kv-channels|--load|--local|--log-|--loss-scale|--lr|"
+    "--make-vocab|--manual-gc|--merge-file|--min-lr|--mock-data|--moe-|--no-|--no-load-|--no-save-|"
+    "--norm-epsilon|--num-experts|--num-moe|--num-workers|--optimizer|--overlap-p2p|--override-|--override_|"
+    "--pp-partition|--profile|--rampup-|--recompute-modules|--repeated-|--rotary-|--save|--seed|--split|"
+    "--tensorboard|--timing-|--tokenizer-|--train-|--transformer-impl|--use-contiguous|--use-custom|"
+    "--use-distributed|--use-mcore|--valid-|--vocab-|--wandb|--weight-decay",
+    '|');
 
 // Completes an abbreviated flag: Megatron-LM's command line accepts an unambiguous prefix of a name.
 std::string whole_flag(const std::string& flag) {
-  std::vector<std::string> known(harmless_beginnings().begin(), harmless_beginnings().end());  // "--optimizer" is whole
+  std::vector<std::string> known(harmless_beginnings.begin(), harmless_beginnings.end());  // "--optimizer" is whole
   const auto add_keys = [&](const auto& rows) {
     for (const auto& row : rows)
       for (Text key : split(row.key, '|')) known.emplace_back(key);
@@ -197,8 +191,7 @@ std::string whole_flag(const std::string& flag) {
   return std::ranges::all_of(fitting, [&](const std::string& name) { return name.starts_with(first); }) ? first : flag;
 }
 
-}  // namespace
-
+// Rewrites settings that use Megatron-LM's field names as Megatron-LM flags.
 void prepare_settings(TrainingJob& job) {
   for (ForeignSetting& setting : job.settings) {  // written by NeMo's launcher
     if (job.framework == "nemo" && setting.key.starts_with("training.")) setting.key.erase(0, Text("training.").size());
@@ -211,7 +204,10 @@ void prepare_settings(TrainingJob& job) {
   }
 }
 
+}  // namespace
+
 void translate(TrainingJob& job) {
+  prepare_settings(job);
   std::vector<std::string> unknown;
   for (ForeignSetting& setting : job.settings) {
     const Text framework = setting.framework.empty() ? Text(job.framework) : Text(setting.framework);
@@ -242,7 +238,8 @@ void translate(TrainingJob& job) {
       if (!known && fits) known = translate(job, setting, table);
     }
     if (!known && job.framework.starts_with("megatron-") && job.framework != "megatron-bridge" &&
-        setting.framework.empty() && setting.key.starts_with("--") && !says_nothing(setting.key))
+        setting.framework.empty() && setting.key.starts_with("--") &&
+        !starts_with_any(setting.key, harmless_beginnings))
       unknown.push_back(setting.key);
   }
   if (!unknown.empty()) job.note(fmt::format("flags that are not known here: {}", join_first(unknown, 8)));
@@ -289,9 +286,9 @@ bool TrainingJob::is_on(std::string_view key) {
 
 void TrainingJob::set_by_switch(std::string_view name, std::string_view key, const char* on, const char* off,
                                 const std::string& origin) {
+  const ForeignSetting* setting = find(key);
+  if (setting != nullptr && setting->is_open()) return refuse(name, setting->why_unknown);
   set(name, is_on(key) ? on : off, origin);
-  if (const ForeignSetting* setting = find(key); setting != nullptr && setting->is_open())
-    set_unknown(name, setting->why_unknown);
 }
 
 bool TrainingJob::uses(std::string_view name) const {

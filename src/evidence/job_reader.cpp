@@ -248,7 +248,6 @@ TrainingJob JobReader::finish(const Gaps& gaps, const TrainingLog* log) {
   if (log == nullptr && job.framework.empty() && says_nothing && job.refused.empty())
     fail("{}: not a configuration of a framework that harness knows", quote(job.files.front()));
   ask_for_files(job, documents);
-  prepare_settings(job);
   translate(job);
   refuse_numbers(job);
   if (log != nullptr) take_log(job, *log);

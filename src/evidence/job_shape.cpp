@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 
 #include "base/text.h"
 #include "evidence/input.h"

@@ -174,8 +174,6 @@ std::vector<ForeignSetting> settings_of_document(const std::string& name, const 
 std::string framework_of_document(const std::vector<ForeignSetting>& settings);
 /// Fills in sizes and precision that a log lacks.
 void complete(TrainingLog& log, const TrainingJob& job);
-/// Rewrites settings that use Megatron-LM's field names as Megatron-LM flags (job_keys.cpp).
-void prepare_settings(TrainingJob& job);
 /// Translates the settings into harness names (job_keys.cpp).
 void translate(TrainingJob& job);
 /// Adds values that follow from a framework's own rules and defaults (job_rules.cpp, hugging_face_rules.cpp,

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <filesystem>
 
 #include "analysis/published.h"
 #include "base/text.h"
