@@ -108,9 +108,8 @@ void judge_pairs(const Matrix& matrix, const std::vector<std::size_t>& gpus, Ans
   for (const auto& [kind, names] : pairs) {
     kinds.push_back(fmt::format("{} in {}", links(kind), plural(std::ssize(names), "pair")));
     if (bridged && kind.starts_with("NV"))
-      out.notes.push_back(
-          fmt::format("{}: {} where other pairs have none: so built, or they have lost theirs (nvidia-smi nvlink -s)",
-                      join_first(names, 4), links(kind)));
+      say(out.notes, "{}: {} where other pairs have none: so built, or they have lost theirs (nvidia-smi nvlink -s)",
+          join_first(names, 4), links(kind));
     if (kind != usual && nvlinks.size() > 1 && !bridged)
       out.problem(fmt::format("{}: {} where other pairs have {}", join_first(names, 4), links(kind), links(usual)),
                   "nvidia-smi nvlink -s");

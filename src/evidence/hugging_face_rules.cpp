@@ -35,8 +35,8 @@ void hugging_face_model(TrainingJob& job) {
   const bool layer_norms = job.says("layer_norm_eps|layer_norm_epsilon");
   const Text otherwise = layer_norms ? like_gpt2 : like_llama;
   if (known == model_classes.end())
-    job.note(fmt::format("model_type {} is not known here: its keys are read as {}'s", quote(type),
-                         layer_norms ? "GPT-2" : "Llama"));
+    job.note("model_type {} is not known here: its keys are read as {}'s", quote(type),
+             layer_norms ? "GPT-2" : "Llama");
   const std::string from = fmt::format("default of {}", type.empty() ? "its class" : type);
   const bool biased = job.theirs("attention_bias") == "true" || job.theirs("mlp_bias") == "true";
   if (biased) job.otherwise("model.biases", "true", from);
@@ -59,7 +59,7 @@ void hugging_face_model(TrainingJob& job) {
     job.cannot.emplace_back("squared ReLU (nearest: gelu, with the same FLOP of products)");
   const auto window = job.their_number("sliding_window");
   if (window && !job.says("use_sliding_window"))
-    job.cannot.push_back(fmt::format("sliding-window attention ({}): it is counted in full", *window));
+    say(job.cannot, "sliding-window attention ({}): it is counted in full", *window);
   if (is_one_of("qwen2|qwen2_vl_text|qwen2_5_vl_text", type))
     job.cannot.emplace_back("biases of queries, keys and values alone (nearest: none)");
   if (const auto hidden = job.number("model.hidden")) job.otherwise("model.ffn", 4 * *hidden, "4 x hidden");
@@ -116,7 +116,7 @@ void accelerate(TrainingJob& job) {
   const auto ranks = job.number("ranks"), machines = job.their_number("num_machines");
   if (ranks && machines && *machines > 0) {
     job.otherwise("ranks_per_node", *ranks / *machines, "num_processes / num_machines");
-    job.note(fmt::format("num_processes is of all machines together, {} per machine here", *ranks / *machines));
+    job.note("num_processes is of all machines together, {} per machine here", *ranks / *machines);
   }
   job.otherwise("recompute", "none", "default of accelerate");
   if (deepspeed && job.has("sharding") && !job.text("sharding").empty())

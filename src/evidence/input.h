@@ -106,6 +106,11 @@ typename Map::mapped_type value_at(const Map& map, const Key& key, typename Map:
   const auto found = map.find(key);
   return found == map.end() ? std::move(otherwise) : found->second;
 }
+/// Appends a text with these arguments.
+template <class... Args>
+void say(std::vector<std::string>& to, fmt::format_string<Args...> text, Args&&... args) {
+  to.push_back(fmt::format(text, std::forward<Args>(args)...));
+}
 /// Appends a text unless it is already there.
 void add_once(std::vector<std::string>& to, std::string text);
 /// Appends a value and removes an earlier one of the same name.

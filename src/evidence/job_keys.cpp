@@ -114,7 +114,7 @@ void keep(TrainingJob& job, const ForeignSetting& setting, Text here, std::optio
   } else if (ours) {
     job.set(here, *ours, origin);
   } else if (!setting.value.empty() && !is_one_of("false|False|none|None|no|null|0", setting.value)) {
-    job.cannot.push_back(fmt::format("{} {}: harness has nothing like it", setting.key, setting.value));
+    say(job.cannot, "{} {}: harness has nothing like it", setting.key, setting.value);
   }
 }
 
@@ -228,7 +228,7 @@ void translate(TrainingJob& job) {
       setting.key = replaced(setting.key, {{'_', "-"}});  // as Megatron-LLM writes its flags
     if (job.framework == "megatron-lm" && setting.framework.empty() && setting.key.starts_with("--")) {
       std::string whole = whole_flag(setting.key);
-      if (whole != setting.key) job.note(fmt::format("{} is taken for {}", setting.key, whole));
+      if (whole != setting.key) job.note("{} is taken for {}", setting.key, whole);
       setting.key = std::move(whole);
     }
     const Text name = framework == "megatron-deepspeed" ? Text("megatron-lm") : framework;
@@ -242,9 +242,9 @@ void translate(TrainingJob& job) {
         !starts_with_any(setting.key, harmless_beginnings))
       unknown.push_back(setting.key);
   }
-  if (!unknown.empty()) job.note(fmt::format("flags that are not known here: {}", join_first(unknown, 8)));
+  if (!unknown.empty()) job.note("flags that are not known here: {}", join_first(unknown, 8));
   if (!job.more_arguments.empty())
-    job.note(fmt::format("arguments that are not known and may say more: {}", join_first(job.more_arguments, 4)));
+    job.note("arguments that are not known and may say more: {}", join_first(job.more_arguments, 4));
 }
 
 std::string TrainingJob::text(std::string_view name) const {

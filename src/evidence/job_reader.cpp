@@ -56,7 +56,7 @@ void ask_for_files(TrainingJob& job, const NameValues& given) {
     const bool lacks_part = stem.empty() || stem.ends_with('_') || stem.ends_with('-');
     const char* remedy =
         lacks_part ? "a variable in this name seems to be empty: set it, and give the file as well" : "give it as well";
-    job.refused.push_back(fmt::format("{} is named at {}: {}", with_stars(name), setting.origin, remedy));
+    say(job.refused, "{} is named at {}: {}", with_stars(name), setting.origin, remedy);
     const bool has_defaults = job.framework == "maxtext" && name == "base.yml";  // which are known
     job.lacks_files = job.lacks_files || !has_defaults;
   }
@@ -77,8 +77,7 @@ void take_log(TrainingJob& job, const TrainingLog& log) {
     if (said <= 0 || std::string_view(key) == "dp") continue;  // replicas are derived from the ranks
     const auto written = job.number(name);
     if (written && *written != said)
-      job.problems.push_back(
-          fmt::format("{} is {} in the files and {} in the log: the log counts, it is what ran", key, *written, said));
+      say(job.problems, "{} is {} in the files and {} in the log: the log counts, it is what ran", key, *written, said);
     job.set(name, said, "the log");
   }
   if (log.gpu.empty() || job.has("hardware")) return;
@@ -99,7 +98,7 @@ void refuse_numbers(TrainingJob& job) {
       continue;
     }
     const std::string origin = job.values[name].origin;
-    job.problems.push_back(fmt::format("{} ({}): a whole number is expected", quote(text), origin));
+    say(job.problems, "{} ({}): a whole number is expected", quote(text), origin);
     job.set_unknown(name, origin);
   }
 }
@@ -197,14 +196,14 @@ std::string JobReader::take_documents(const NameValues& documents, const Trainin
       found = settings_of_document(file, text);
     } catch (const Error& error) {
       if (files_.size() == 1) fail("{}: {}", quote(name), error.what());
-      job.refused.push_back(fmt::format("{}: {}", file, error.what()));
+      say(job.refused, "{}: {}", file, error.what());
       continue;
     }
     const std::string framework = framework_of_document(found);
     const auto not_read =
         mapped("gpt-neox=GPT-NeoX are not read; its logs are|nanotron=Nanotron are not read|olmo=OLMo are not read",
                framework);
-    if (not_read) job.refused.push_back(fmt::format("{}: configurations of {}", file, *not_read));
+    if (not_read) say(job.refused, "{}: configurations of {}", file, *not_read);
     if (framework.empty() || not_read) continue;
     for (const ForeignSetting& setting : found) {
       if (!setting.why_unknown.empty() && framework == "nanogpt") job.refused.push_back(setting.why_unknown);

@@ -14,7 +14,7 @@ void count_embedding(TrainingJob& job, std::int64_t pieces, const char* whose) {
   const std::int64_t layers = job.number_or("model.layers", 0);
   if (layers % pieces == 0 || (layers + 2) % pieces != 0) return;
   job.set("embedding_as_layer", "true", "first and last stage have a layer less");
-  job.note(fmt::format("{} layers do not divide by {}: {} first and last stage have one less", layers, pieces, whose));
+  job.note("{} layers do not divide by {}: {} first and last stage have one less", layers, pieces, whose);
 }
 
 // Since February 2026 configurations are Python and known only by name: "llama3_8b".
@@ -44,7 +44,7 @@ void titan_model(TrainingJob& job, bool by_name) {
   if (name.empty()) name = "llama3";
   job.otherwise("model.sequence", "2048", "default of torchtitan");
   take_model(job, name + "-" + lower(flavor), from);
-  if (is_one_of("deepseek_v3|llama4|gpt_oss", name)) job.cannot.push_back(fmt::format("experts of {}", name));
+  if (is_one_of("deepseek_v3|llama4|gpt_oss", name)) say(job.cannot, "experts of {}", name);
 }
 
 void titan_batch(TrainingJob& job) {
@@ -55,7 +55,7 @@ void titan_batch(TrainingJob& job) {
              step_tokens = job.their_number("training.num_tokens_per_train_step");
   if (tokens && *tokens >= context) {
     job.set("micro_batch_size", *tokens / context, "tokens of a micro-batch / context");
-    job.note(fmt::format("{} tokens per micro-batch / context {} = {} sequences", *tokens, context, *tokens / context));
+    job.note("{} tokens per micro-batch / context {} = {} sequences", *tokens, context, *tokens / context);
   }
   if (step_tokens && *step_tokens >= context)
     job.set("global_batch_size", *step_tokens / context, "tokens of a step / context");
@@ -69,9 +69,8 @@ void titan_batch(TrainingJob& job) {
   micro = std::max<std::int64_t>(1, micro);
   job.set("local_batch", local, job.values["micro_batch_size"].origin);
   job.set("micro_batch_size", micro, "parallelism.pipeline_parallel_microbatch_size");
-  job.note(
-      fmt::format("local_batch_size {} is per data-parallel rank and is what the pipeline cuts: {} micro-batches of {}",
-                  local, local / micro, micro));
+  job.note("local_batch_size {} is per data-parallel rank and is what the pipeline cuts: {} micro-batches of {}", local,
+           local / micro, micro);
 }
 
 // Returns the number of pieces that the layers are cut into.
@@ -89,7 +88,7 @@ std::int64_t titan_pipeline(TrainingJob& job) {
   chunks = stages == 1 ? 1 : std::min<std::int64_t>(chunks, 1 << 20);
   const char* nearest = chunks > 1 ? "interleaved" : "1f1b";
   if (!plain.empty() && !is_one_of("1f1b|gpipe|interleaved1f1b", plain))
-    job.cannot.push_back(fmt::format("schedule {} (nearest: {})", schedule, nearest));
+    say(job.cannot, "schedule {} (nearest: {})", schedule, nearest);
   job.set("virtual_pipeline", chunks, from);
   job.set("pipeline_schedule", plain == "gpipe" ? "gpipe" : nearest, from);
   count_embedding(job, stages * chunks, "torchtitan's");
@@ -106,8 +105,8 @@ void titan_checkpoints(TrainingJob& job, bool by_name, std::int64_t pieces) {
     // It keeps the outputs of attention and every other product: time and memory match neither none nor full.
     const char* chosen = budget ? "by a memory budget" : "by operation";
     job.set("recompute", "none", "activation_checkpoint", fmt::format("{} (nearest: none)", chosen));
-    job.cannot.push_back(fmt::format(
-        "selective checkpoints {} (nearest: recompute none): a prediction is shorter and needs more memory", chosen));
+    say(job.cannot, "selective checkpoints {} (nearest: recompute none): a prediction is shorter and needs more memory",
+        chosen);
     return;
   }
   const auto every = number_in<std::int64_t>(option).value_or(2);  // in harness the first: equal memory and time
@@ -268,8 +267,7 @@ void maxtext(TrainingJob& job) {
   if (ranks) job.otherwise("ranks", *ranks, "ici x dcn of all axes");
   ranks = job.number("ranks");
   if (shards && *shards > 1 && !ranks)
-    job.note(fmt::format("ici x dcn of fsdp: {} shards; data parallelism takes what remains, so ranks are a multiple",
-                         *shards));
+    job.note("ici x dcn of fsdp: {} shards; data parallelism takes what remains, so ranks are a multiple", *shards);
   leave_to_configuration(job, {"precision", "recompute"});
   take_defaults(job, "recompute=full precision=bf16 overlap_grad_reduce=true", "default of MaxText");
   const auto each = as_number(job.theirs("per_device_batch_size"));
@@ -313,8 +311,7 @@ void hybrid_sharding(TrainingJob& job, std::int64_t shard, std::int64_t replicat
   job.set("sharding_group", node ? "node" : "data", origin,
           fmt::format("HSDP: {} shard, {} replicate", shard, replicate));
   if (!node && shard < (1 << 20) && replicate < (1 << 20))
-    job.cannot.push_back(
-        fmt::format("sharding among {} of {} replicas (nearest: among all)", shard, shard * replicate));
+    say(job.cannot, "sharding among {} of {} replicas (nearest: among all)", shard, shard * replicate);
 }
 
 void conclude_framework(TrainingJob& job) {

@@ -46,9 +46,9 @@ void divide_ranks(TrainingJob& job) {
     job.set_unknown("data_parallel", "the layout is not known");
   } else if (ranks && *ranks % replica != 0) {
     job.set_unknown("data_parallel", "ranks / (TP x PP x CP)", "none");
-    job.problems.push_back(fmt::format(
+    say(job.problems,
         "{} ranks cannot hold TP {} x PP {}{} = {} ranks: give the launcher more ranks, or the model fewer stages",
-        *ranks, tensor, stages, context > 1 ? fmt::format(" x CP {}", context) : "", replica));
+        *ranks, tensor, stages, context > 1 ? fmt::format(" x CP {}", context) : "", replica);
   } else if (ranks) {
     job.set("data_parallel", *ranks / replica, fmt::format("{} ranks / {}", *ranks, replica));
   } else if (!is_model_alone(job) && !is_recipe(job) && !job.number("data_parallel")) {
@@ -91,13 +91,11 @@ void divide_batch(TrainingJob& job) {
   if (!replicas || *replicas < 1) return;
   const std::int64_t at_once = *micro * *replicas;
   if (*global % at_once != 0)
-    return job.problems.push_back(
-        fmt::format("{} sequences do not divide among {} replicas of {}: change the batch or the ranks", *global,
-                    *replicas, *micro));
+    return say(job.problems, "{} sequences do not divide among {} replicas of {}: change the batch or the ranks",
+               *global, *replicas, *micro);
   if (job.uses("deepspeed") && accumulation && *accumulation != *global / at_once)
-    job.problems.push_back(
-        fmt::format("{} sequences are not {} replicas x {} x {} accumulated: DeepSpeed stops at them", *global,
-                    *replicas, *micro, *accumulation));
+    say(job.problems, "{} sequences are not {} replicas x {} x {} accumulated: DeepSpeed stops at them", *global,
+        *replicas, *micro, *accumulation);
   job.set("gradient_accumulation", *global / at_once, "global / (micro x DP)");
 }
 
@@ -110,20 +108,18 @@ void check_divisions(TrainingJob& job) {
              kv_heads = job.number("model.kv_heads"), hidden = job.number("model.hidden"),
              width = job.number("head_dim"), per_node = job.number("ranks_per_node");
   if (hidden && heads && *heads > 0 && width && *width != *hidden / *heads)
-    job.cannot.push_back(fmt::format("heads of width {}: hidden / heads = {} is counted", *width, *hidden / *heads));
+    say(job.cannot, "heads of width {}: hidden / heads = {} is counted", *width, *hidden / *heads);
   const std::int64_t counted = layers.value_or(0) + (job.text("embedding_as_layer") == "true" ? 2 : 0);
   if (layers && !job.has("uneven_stages") && counted % (stages * std::min(chunks, most_of_an_axis)) != 0)
-    job.problems.push_back(fmt::format("{} layers do not divide into {} stages{}", *layers, stages,
-                                       chunks > 1 ? fmt::format(" of {} chunks", chunks) : ""));
+    say(job.problems, "{} layers do not divide into {} stages{}", *layers, stages,
+        chunks > 1 ? fmt::format(" of {} chunks", chunks) : "");
   if (chunks > 1) job.otherwise("pipeline_schedule", "interleaved", "virtual_pipeline");
-  if (heads && *heads % tensor != 0)
-    job.problems.push_back(fmt::format("{} heads do not divide among TP {}", *heads, tensor));
+  if (heads && *heads % tensor != 0) say(job.problems, "{} heads do not divide among TP {}", *heads, tensor);
   if (kv_heads && tensor > *kv_heads)
-    job.note(fmt::format("TP {} is more than {} heads of keys and values: they are copied", tensor, *kv_heads));
+    job.note("TP {} is more than {} heads of keys and values: they are copied", tensor, *kv_heads);
   const bool rack = job.text("hardware").starts_with("gb");  // GB200 and GB300: NVLink connects the nodes
   if (per_node && *per_node > 0 && tensor > *per_node && !rack)
-    job.problems.push_back(
-        fmt::format("TP {} spans nodes of {} ranks: every layer waits for the network", tensor, *per_node));
+    say(job.problems, "TP {} spans nodes of {} ranks: every layer waits for the network", tensor, *per_node);
 }
 
 // Megatron-LM divides the experts of a stage's layers among ranks beside --expert-tensor-parallel-size, which is TP by
@@ -138,10 +134,9 @@ void check_expert_ranks(TrainingJob& job) {
                                1, most_of_an_axis);
   const std::int64_t together = experts * of_expert * stages;
   if (!ranks || experts == 1 || *ranks % together == 0) return;
-  job.problems.push_back(
-      fmt::format("{} ranks are not a multiple of EP {}{}{} = {}: give the launcher more ranks, or lower EP", *ranks,
-                  experts, of_expert > 1 ? fmt::format(" x expert TP {}", of_expert) : "",
-                  stages > 1 ? fmt::format(" x PP {}", stages) : "", together));
+  say(job.problems, "{} ranks are not a multiple of EP {}{}{} = {}: give the launcher more ranks, or lower EP", *ranks,
+      experts, of_expert > 1 ? fmt::format(" x expert TP {}", of_expert) : "",
+      stages > 1 ? fmt::format(" x PP {}", stages) : "", together);
 }
 
 void count_experts(TrainingJob& job) {
@@ -156,8 +151,7 @@ void count_experts(TrainingJob& job) {
     for (const char* of_token : {"--moe-router-topk", "num_experts_per_tok", "model.ffn_config.moe_top_k"}) {
       if (job.says(of_token)) each = fmt::format(", {} of them per token", job.theirs(of_token));
     }
-    job.cannot.push_back(
-        fmt::format("{} experts{}: the FLOP and the traffic of one dense MLP are counted", experts, each));
+    say(job.cannot, "{} experts{}: the FLOP and the traffic of one dense MLP are counted", experts, each);
   }
 }
 

@@ -95,8 +95,8 @@ bool take_model(TrainingJob& job, const std::string& name, const std::string& or
     if (known->head_width > 0) job.otherwise("head_dim", known->head_width, origin);
   }
   if (!model) {
-    job.note(fmt::format(
-        "the sizes of {} are not known here: give its config.json as well, or --set layers=N and so on", quote(name)));
+    job.note("the sizes of {} are not known here: give its config.json as well, or --set layers=N and so on",
+             quote(name));
     return false;
   }
   for (const auto& [key, value] : config::texts_of(model->resolved())) {

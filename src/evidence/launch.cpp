@@ -63,12 +63,12 @@ class Launch {
     for (const auto& [name, value] : environment_) {
       if (is_of_interest(name) && !is_unknown(value)) set_last(job_.environment, name, value);
     }
-    for (std::string& text : notes_) job_.note(std::move(text));
+    for (std::string& text : notes_) add_once(job_.notes, std::move(text));
     std::ranges::move(options_, std::back_inserter(job_.settings));
     if (lost_.empty()) return;
     const std::string why = lost_by_.empty() ? "mpirun has no -x for them: ranks on other nodes do not get them"
                                              : lost_by_ + " leaves them out: no rank gets them";
-    job_.problems.push_back(fmt::format("{} are exported here but {}", and_list(lost_), why));
+    say(job_.problems, "{} are exported here but {}", and_list(lost_), why);
     job_.headline = fmt::format("{} of {} NCCL settings of this script reach {}", lost_.size(), lost_.size() + kept_,
                                 lost_by_.empty() ? "only the first node" : "no rank");
   }
@@ -164,8 +164,7 @@ class Launch {
       if (is_unknown(words[0]) || !shell_.in_process(environment, [&] { return shell_.run_file(words); })) {
         const std::string name = file_name(words[0]);
         words.erase(words.begin(), std::find_if(words.begin() + 1, words.end(), is_program));
-        if (words.empty() && !is_unknown(name))
-          job_.note(fmt::format("{} is started by this script: give it as well", name));
+        if (words.empty() && !is_unknown(name)) job_.note("{} is started by this script: give it as well", name);
         return std::nullopt;
       }
     }
@@ -199,12 +198,11 @@ class Launch {
     std::string why = unknown_or(each, unknown_or(nodes, ""));
     if (nodes && !n && why.empty()) {
       why = fmt::format("--nnodes {}: elastic", *nodes);
-      notes_.push_back(fmt::format("elastic ({} nodes): give --set ranks=N", replaced(*nodes, {{':', " to "}})));
+      say(notes_, "elastic ({} nodes): give --set ranks=N", replaced(*nodes, {{':', " to "}}));
     }
     if (each && !m && !is_unknown(*each)) {
       if (why.empty()) why = "--nproc-per-node " + *each;
-      notes_.push_back(
-          fmt::format("--nproc-per-node {}: all GPUs of a node, whose number is not said: give --set ranks=N", *each));
+      say(notes_, "--nproc-per-node {}: all GPUs of a node, whose number is not said: give --set ranks=N", *each);
     }
     ranks("torchrun", n && m ? std::optional(*n * *m) : std::nullopt, m, why);
   }
@@ -378,11 +376,11 @@ void read_script(const std::string& name, const std::string& text, const NameVal
   for (const std::string& what : shell.refused()) job.refused.push_back(what);
   if (!best && !scripts.empty()) return read_script(scripts.back().first, scripts.back().second, files, job, documents);
   if (!best)
-    return job.problems.push_back(
-        fmt::format("{}: no training program is started here that harness can find: give the script that starts one",
-                    file_name(name)));
+    return say(job.problems,
+               "{}: no training program is started here that harness can find: give the script that starts one",
+               file_name(name));
   best->keep();
-  if (programs > 1) job.note(fmt::format("{} launches: this answers the last, of line {}", programs, best->line()));
+  if (programs > 1) job.note("{} launches: this answers the last, of line {}", programs, best->line());
   const std::string origin = fmt::format("{}:{}", file_name(name), best->line());
   job.settings.push_back({"program", best->arguments.front(), origin});
   take_arguments(best->arguments, shell, origin, job);

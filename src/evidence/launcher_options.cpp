@@ -153,8 +153,7 @@ void take_arguments(const std::vector<std::string>& words, const Shell& shell, c
       setting.value = words[i].substr(equals + 1);
     }
     if (words[i].find(' ') != std::string::npos && equals == std::string::npos)
-      job.problems.push_back(
-          fmt::format("{} is one word here, which its program refuses: take the quotes away", quote(words[i])));
+      say(job.problems, "{} is one word here, which its program refuses: take the quotes away", quote(words[i]));
     // An entirely unknown word may be a value or further arguments; "model.layers=4" never belongs to an option.
     const auto goes_on = [&](const std::string& word) {
       const std::string_view key = std::string_view(word).substr(0, std::min(word.find('='), word.size()));

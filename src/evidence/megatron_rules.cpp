@@ -65,15 +65,15 @@ void model(TrainingJob& job) {
     const std::int64_t width = *hidden * 4 * 2 / 3 / 64 * 64;
     job.set("model.ffn", width, fmt::format("default with --swiglu: int(4*{}*2/3/64)*64", *hidden));
     job.note(
-        fmt::format("ffn is the default with --swiglu, int(4*{}*2/3/64)*64 = {}: Llama's own widths differ, and "
-                    "--ffn-hidden-size sets them",
-                    *hidden, width));
+        "ffn is the default with --swiglu, int(4*{}*2/3/64)*64 = {}: Llama's own widths differ, and "
+        "--ffn-hidden-size sets them",
+        *hidden, width);
   } else if (hidden) {
     job.otherwise("model.ffn", 4 * *hidden, "default of Megatron-LM: 4 x hidden");
   }
   const std::string type = lower(job.theirs("--position-embedding-type"));
   if (type == "none" || type == "relative" || type == "alibi")
-    job.cannot.push_back(fmt::format("positions {} (nearest: {})", type, job.text("model.positions")));
+    say(job.cannot, "positions {} (nearest: {})", type, job.text("model.positions"));
 }
 
 // Reports models that are no decoder alone.
@@ -112,10 +112,10 @@ void vocabulary(TrainingJob& job) {
     said = fmt::format("{} with GPT-2's tokenizer, unknown with another", now);
   job.set("model.vocab", newer ? now : before, origin, said);
   if (null)
-    job.note(fmt::format("NullTokenizer adds an end token up to core 0.17: {} padded to a multiple of {}{}", *size + 1,
-                         of, now == before ? ": the same either way" : ""));
+    job.note("NullTokenizer adds an end token up to core 0.17: {} padded to a multiple of {}{}", *size + 1, of,
+             now == before ? ": the same either way" : "");
   else
-    job.note(fmt::format("vocab {} padded to a multiple of {} x TP = {}", *size, divisor, of));
+    job.note("vocab {} padded to a multiple of {} x TP = {}", *size, divisor, of);
 }
 
 void precision(TrainingJob& job) {
@@ -165,7 +165,7 @@ void uneven_stages(TrainingJob& job, std::int64_t stages) {
   const bool a_layer_less = begin > 0 && begin == end && inner == (begin + 1) * (stages - 2);
   if (a_layer_less || (job.is_on(embedding) && job.is_on(loss))) {
     job.set("embedding_as_layer", "true", origin_of(job, a_layer_less ? first : embedding));
-    if (a_layer_less) job.note(fmt::format("first and last stage have {} layers, the others {}", begin, begin + 1));
+    if (a_layer_less) job.note("first and last stage have {} layers, the others {}", begin, begin + 1);
     return;
   }
   std::vector<std::string> said;
@@ -175,8 +175,7 @@ void uneven_stages(TrainingJob& job, std::int64_t stages) {
   if (!kinds.empty() && !balances) said.push_back(fmt::format("{} {}", method, kinds));
   if (said.empty()) return;
   job.set("uneven_stages", "true", said.front());
-  job.cannot.push_back(
-      fmt::format("stages of unequal numbers of layers ({}): they are counted even", join(said, ", ")));
+  say(job.cannot, "stages of unequal numbers of layers ({}): they are counted even", join(said, ", "));
 }
 
 void pipeline(TrainingJob& job) {
@@ -192,8 +191,8 @@ void pipeline(TrainingJob& job) {
   } else if (of_chunk && *of_chunk > 0 && layers && stages > 0) {
     from = origin_of(job, "--num-layers-per-virtual-pipeline-stage");
     chunks = std::max<std::int64_t>(1, *layers / stages / *of_chunk);
-    job.note(fmt::format("vpp = {} / {} / {} = {} per stage{}", *layers, stages, *of_chunk, plural(chunks, "chunk"),
-                         chunks == 1 ? ": Megatron-LM drops the interleaved schedule" : ""));
+    job.note("vpp = {} / {} / {} = {} per stage{}", *layers, stages, *of_chunk, plural(chunks, "chunk"),
+             chunks == 1 ? ": Megatron-LM drops the interleaved schedule" : "");
   }
   if (stages == 1) chunks = 1;
   if (!job.has("virtual_pipeline")) job.set("virtual_pipeline", chunks, from);
@@ -250,8 +249,7 @@ void selective(TrainingJob& job) {
   std::string modules = job.theirs("--recompute-modules");
   if (modules.empty()) modules = "core_attn";
   if (modules != "core_attn")
-    job.cannot.push_back(
-        fmt::format("selective recomputation of {} (nearest: selective, of attention alone)", modules));
+    say(job.cannot, "selective recomputation of {} (nearest: selective, of attention alone)", modules);
   else if (job.text("attention") == "fused")
     job.note("recompute selective changes nothing with fused attention");
 }
@@ -265,7 +263,7 @@ void computation(TrainingJob& job) {
     } else if (job.theirs("--recompute-method") == "block") {
       job.set("recompute_layers", *layers, origin_of(job, "--recompute-num-layers"));
     } else if (*layers > 1) {
-      job.cannot.push_back(fmt::format("inputs of every {} layers are kept (nearest: of each layer)", *layers));
+      say(job.cannot, "inputs of every {} layers are kept (nearest: of each layer)", *layers);
     }
   }
   const bool local = job.theirs("--transformer-impl") == "local" && !job.is_on("--use-flash-attn");
@@ -292,14 +290,14 @@ void batch(TrainingJob& job) {
     const std::string plain = replaced(ramp, {{',', ""}});  // a list in YAML
     const auto parts = words_of(plain);
     if (parts.size() == 3)
-      job.note(fmt::format("batch ramp {} + {} every {} samples: the final size counts", parts[0], parts[1], parts[2]));
+      job.note("batch ramp {} + {} every {} samples: the final size counts", parts[0], parts[1], parts[2]);
   }
   const std::string steps = job.theirs("--step-batch-size-schedule");
   if (const auto last = number_in<std::int64_t>(Text(steps).substr(steps.rfind(':') + 1)))
     job.otherwise("global_batch_size", *last, origin_of(job, "--step-batch-size-schedule") + ": the last");
   const auto exclude = [&](const char* one, const char* other) {
     if (is_asked(job, one) && is_asked(job, other))
-      job.problems.push_back(fmt::format("{} and {} exclude each other: Megatron-LM stops", one, other));
+      say(job.problems, "{} and {} exclude each other: Megatron-LM stops", one, other);
   };
   exclude("--step-batch-size-schedule", "--global-batch-size");
   exclude("--num-virtual-stages-per-pipeline-rank", "--num-layers-per-virtual-pipeline-stage");

@@ -292,8 +292,8 @@ void judge_host_memory(const Scene& scene, Answer& out) {
 void judge_missing_ranks(const NcclUse& use, Answer& out) {
   const NcclUse::Communicator* largest = use.largest();
   if (largest != nullptr && !largest->is_whole())
-    out.notes.push_back(fmt::format("{} of {} ranks are in this log: nothing is said about the others",
-                                    largest->host_of.size(), largest->ranks));
+    say(out.notes, "{} of {} ranks are in this log: nothing is said about the others", largest->host_of.size(),
+        largest->ranks);
   const auto open = std::ranges::find_if(use.communicators, [](const auto& row) {
     const NcclUse::Communicator& c = row.second;
     return c.complete.size() < std::min(c.started.size(), static_cast<std::size_t>(c.ranks));

@@ -151,8 +151,8 @@ void add_steadiness(const TrainingLog& log, const StepTimes& steps, bool seconds
   if (steps.period > 0)
     when = fmt::format(", every {:.0f} iterations: saving, evaluation or garbage collection",
                        static_cast<double>(steps.period) * std::max(1.0, distance));
-  out.problems.push_back(fmt::format("{} over 1.5 times the median: {} of the time{}", plural(steps.spikes, "value"),
-                                     percent(steps.lost), when));
+  say(out.problems, "{} over 1.5 times the median: {} of the time{}", plural(steps.spikes, "value"),
+      percent(steps.lost), when);
 }
 
 // Compares the log's own FLOP count with ours and names the convention that explains the difference.
@@ -164,7 +164,7 @@ void add_own_count(const TrainingLog& log, const analysis::ModelFlop& flop, doub
   if (std::abs(ratio - 1) < near) why = "it counts as we do";
   if (std::abs(ratio / (flop.noncausal / flop.causal) - 1) < near)
     why = "it counts attention in full, not its causal half";
-  out.notes.push_back(fmt::format("the log itself says {:.1f} TFLOP/s per GPU: {}", log.own_tflops, why));
+  say(out.notes, "the log itself says {:.1f} TFLOP/s per GPU: {}", log.own_tflops, why);
 }
 
 // Reports the log's figures where the model is not known, so that there are none of ours.
@@ -172,11 +172,10 @@ void add_own_figures(const TrainingLog& log, Answer& out) {
   if (std::ranges::find(out.facts, "tflops_per_gpu", [](const auto& fact) { return fact.first; }) != out.facts.end())
     return;
   if (log.own_tflops > 0)
-    out.notes.push_back(fmt::format("the log itself says {:.1f} TFLOP/s per GPU, by its own count of the model's FLOP",
-                                    log.own_tflops));
+    say(out.notes, "the log itself says {:.1f} TFLOP/s per GPU, by its own count of the model's FLOP", log.own_tflops);
   if (log.own_mfu > 0)
-    out.notes.push_back(fmt::format("the log's own MFU, {}, is not ours: attention in full, and its peak is its own",
-                                    percent(log.own_mfu)));
+    say(out.notes, "the log's own MFU, {}, is not ours: attention in full, and its peak is its own",
+        percent(log.own_mfu));
 }
 
 void add_throughput(const TrainingLog& log, const Gaps& gaps, double seconds, std::int64_t global_batch,
@@ -251,18 +250,18 @@ Answer answer_of(const TrainingLog& log, const Gaps& gaps) {
   add_own_figures(log, out);
   if (log.steps > 0) out.fact("steps", log.steps);
   if (log.restarts + log.batch_changes > 0)
-    out.notes.push_back(fmt::format("{} and {}: the longest run between them counts", plural(log.restarts, "restart"),
-                                    plural(log.batch_changes, "new batch size")));
+    say(out.notes, "{} and {}: the longest run between them counts", plural(log.restarts, "restart"),
+        plural(log.batch_changes, "new batch size"));
   if (log.too_long) out.notes.emplace_back("only the first million progress lines of a run count");
   std::vector<std::pair<std::string, TrainingLog::Failure>> in_order(log.failures.begin(), log.failures.end());
   std::ranges::stable_sort(in_order, {}, [](const auto& row) { return row.second.line; });
   for (const auto& [what, failure] : in_order)
-    out.problems.push_back(fmt::format("line {}: {}{}", failure.line, what,
-                                       failure.count > 1 ? fmt::format(" ({} times)", failure.count) : ""));
+    say(out.problems, "line {}: {}{}", failure.line, what,
+        failure.count > 1 ? fmt::format(" ({} times)", failure.count) : "");
   if (measured.values.size() < 2 && !in_order.empty()) out.headline = "the job failed: " + in_order.front().first;
   const bool whole_nodes = ranks > 0 && ranks % 8 == 0;
-  out.next.push_back(fmt::format("mpirun -np {} --map-by ppr:8:node ./harness doctor     # is a node slow?",
-                                 whole_nodes ? std::to_string(ranks) : "RANKS"));
+  say(out.next, "mpirun -np {} --map-by ppr:8:node ./harness doctor     # is a node slow?",
+      whole_nodes ? std::to_string(ranks) : "RANKS");
   if (measured.seconds && measured.values.size() == log.intervals.size()) {
     Value rows = Value::array();
     for (std::size_t i = 0; i < measured.values.size() && i < 10'000; ++i)

@@ -101,7 +101,11 @@ struct TrainingJob {
                      const std::string& origin);
   /// Returns whether the job runs on this framework or has settings of it.
   bool uses(std::string_view name) const;
-  void note(std::string text) { add_once(notes, std::move(text)); }
+  /// Adds a note once.
+  template <class... Args>
+  void note(fmt::format_string<Args...> text, Args&&... args) {
+    add_once(notes, fmt::format(text, std::forward<Args>(args)...));
+  }
 };
 
 /// Collects files of one job: scripts, framework and model configurations, here-documents in scripts.
