@@ -26,9 +26,10 @@ struct Quirk {
 };
 
 /// Reads a text as a file of this name.
-inline evidence::Answer answer_to(const std::string& text, const std::string& file = "text") {
+inline evidence::Answer answer_to(const std::string& text, const std::string& file = "text",
+                                  const evidence::Gaps& gaps = {}) {
   static const TemporaryFolder scratch;
-  return evidence::read_files({scratch.write(file, text)}, {}).front();
+  return evidence::read_files({scratch.write(file, text)}, gaps).front();
 }
 
 inline void expect_answers(const std::vector<Quirk>& quirks) {

@@ -29,20 +29,18 @@ Answer job_of(const std::vector<std::string>& paths, const evidence::Gaps& gaps 
 
 // Reads a Megatron-LM script for 8 ranks with additional flags and preceding lines.
 Answer megatron(const std::string& flags, const std::string& before = "", const std::string& gpu = "h100-sxm") {
-  const TemporaryFolder scratch;
   const std::string launch =
       "torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 "
       "--seq-length 4096 --padded-vocab-size 50304 --micro-batch-size 1 --global-batch-size 8 ";
-  return job_of({scratch.write("go.sh", before + launch + flags + "\n")}, {.hardware = gpu});
+  return answer_to(before + launch + flags + "\n", "go.sh", {.hardware = gpu});
 }
 
 // Reads a torchtitan configuration for Llama 3 8B.
 Answer titan(const std::string& parallelism, const std::string& more = "") {
-  const TemporaryFolder scratch;
-  return job_of({scratch.write("titan.toml",
-                               "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\nseq_len = 8192\n"
-                               "local_batch_size = 1\n[parallelism]\n" +
-                                   parallelism + more)});
+  return answer_to(
+      "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\nseq_len = 8192\nlocal_batch_size = 1\n"
+      "[parallelism]\n" +
+      parallelism + more);
 }
 
 TEST(Job, BecomesAConfigurationThatIsAccepted) {
@@ -287,10 +285,9 @@ TEST(Job, TakesWhatIsOffOrDerivedInTheArgumentsOfALog) {
 
 // Megatron-LM prints rotary_base of every job, and a configuration with learned positions takes none.
 TEST(Job, LeavesOutTheBaseOfRotaryPositionsThatItDoesNotHave) {
-  const TemporaryFolder scratch;
   std::string log = text_of(sample_file("megatron-arguments.log"));
   log.insert(log.find("0:   seq_length"), "0:   rotary_base ..................................... 10000\n");
-  const Answer answer = job_of({scratch.write("x.log", log)});
+  const Answer answer = answer_to(log);
   EXPECT_THAT(answer.configuration, AllOf(HasSubstr("positions: learned"), Not(HasSubstr("rope_theta"))));
 }
 
@@ -310,7 +307,6 @@ TEST(Job, CountsTheFlopOfKnownModels) {
 
 // Counted by hand: 6 (layers (2 h^2 + 2 h kv d + n h ffn) + h vocab) + 6 layers h s, in GFLOP per token.
 TEST(Job, CountsTheFlopOfModelFiles) {
-  const TemporaryFolder scratch;
   for (const auto& [text, gflop] :
        {std::pair(R"({"model_type": "bloom", "n_layer": 30, "hidden_size": 4096, "n_head": 32, "vocab_size": 250880})",
                   43.914),
@@ -320,7 +316,7 @@ TEST(Job, CountsTheFlopOfModelFiles) {
         {R"({"model_type": "gpt_neox", "num_hidden_layers": 16, "hidden_size": 2048, "num_attention_heads": 8,
              "intermediate_size": 8192, "hidden_act": "gelu", "vocab_size": 50304})",
          5.852}}) {
-    const Answer answer = job_of({scratch.write("config.json", text)}, {.others = {{"model.sequence", "2048"}}});
+    const Answer answer = answer_to(text, "config.json", {.others = {{"model.sequence", "2048"}}});
     const auto counted = evidence::as_number(fact(answer, "gflop_per_token"));
     EXPECT_NEAR(counted.value_or(0) / gflop, 1, 1e-3) << text;
   }
@@ -337,7 +333,6 @@ TEST(Job, IsRecognisedByItsNamesElsewhere) {
 }
 
 TEST(Job, TakesNumbersOfAnySize) {
-  const TemporaryFolder scratch;
   for (const char* n : {"0", "1", "-1", "2147483648", "4294967296", "999999999999999999", "1e300", "x"}) {
     const std::string titan = fmt::format(
         "[model]\nflavor = \"8B\"\n[training]\nseq_len = {0}\nlocal_batch_size = {0}\nglobal_batch_size = {0}\n"
@@ -355,28 +350,22 @@ TEST(Job, TakesNumbersOfAnySize) {
             "reduce_bucket_size": "{0}"}}, "num_hidden_layers": "{0}", "num_attention_heads": "{0}"}})",
         n);
     for (const std::string& text : {titan, megatron, zero}) {
-      const std::string path = scratch.write("x", text);
-      error_of([&] { job_of({path}, {.ranks = 1 << 20, .hardware = "h100-sxm"}); });
+      error_of([&] { answer_to(text, "x", {.ranks = 1 << 20, .hardware = "h100-sxm"}); });
     }
   }
 }
 
 TEST(Job, NamesWhatIsNoWholeNumber) {
-  const TemporaryFolder scratch;
   for (const char* value : {"abc", "-4", "1.5", "99999999999999999999"}) {
     for (const char* flag : {"--num-layers", "--hidden-size", "--micro-batch-size", "--pipeline-model-parallel-size"}) {
-      const std::string path =
-          scratch.write("x.sh", fmt::format("torchrun --nproc_per_node 8 pretrain_gpt.py {} {}\n", flag, value));
-      const Answer answer = job_of({path});
+      const Answer answer = answer_to(fmt::format("torchrun --nproc_per_node 8 pretrain_gpt.py {} {}\n", flag, value));
       EXPECT_THAT(answer.problems, Contains(testing::AllOf(HasSubstr(value), HasSubstr(flag)))) << flag;
     }
   }
 }
 
 TEST(Job, IsNoLogThatHoldsAConfiguration) {
-  const TemporaryFolder scratch;
-  const std::string text = "max_duration: 10ba\n" + text_of(sample_file("composer.log"));
-  EXPECT_EQ(job_of({scratch.write("x.log", text)}).kind, "training log");
+  EXPECT_EQ(answer_to("max_duration: 10ba\n" + text_of(sample_file("composer.log"))).kind, "training log");
 }
 
 }  // namespace

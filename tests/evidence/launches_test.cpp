@@ -123,13 +123,12 @@ TEST(Launches, GivesAnotherScriptWhatIsExportedWhereItStarts) {
 
 // harness supports sharding within nodes, also with tensor parallelism.
 TEST(Launches, ShardsWithinNodesBesideTensorParallelism) {
-  const TemporaryFolder scratch;
   for (const auto& [shard, within] : {std::pair(4, true), {8, false}}) {
     const std::string toml = fmt::format(
         "[model]\nflavor = \"8B\"\n[training]\nseq_len = 512\n[parallelism]\ntensor_parallel_degree = 2\n"
         "data_parallel_replicate_degree = 4\ndata_parallel_shard_degree = {}\n",
         shard);
-    const std::vector<std::string> cannot = launched({scratch.write("titan.toml", toml)}).cannot;
+    const std::vector<std::string> cannot = answer_to(toml).cannot;
     EXPECT_EQ(join(cannot, "").find("sharding among") == std::string::npos, within) << shard;
   }
 }
