@@ -1,9 +1,10 @@
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "evidence/answer.h"
 #include "evidence/expectations.h"
-#include "support/files.h"
 
 // Configurations in the forms that people write them for each framework.
 
@@ -173,15 +174,11 @@ TEST(Configurations, OfNemoOffloadNothingThatIsOff) {
 
 // The Trainer's configuration decides beside those that serve it, in any order.
 TEST(Configurations, OfTheTrainerDecide) {
-  const TemporaryFolder scratch;
-  const std::string zero =
-                        scratch.write("ds.json", R"({"zero_optimization": {"stage": 3}, "train_batch_size": "auto"})"),
-                    trainer = scratch.write("sft.yaml",
-                                            "model_name_or_path: gpt2\nper_device_train_batch_size: 2\n"
-                                            "deepspeed: ds.json\n");
-  for (const std::vector<std::string>& files : {std::vector{zero, trainer}, {trainer, zero}}) {
-    const evidence::Answer answer = evidence::read_files(files, {}).front();
-    EXPECT_EQ(lacking("framework: hugging face trainer\nlayers: 12\nsharding: parameters\n", answer), "");
+  NameValues files{{"ds.json", R"({"zero_optimization": {"stage": 3}, "train_batch_size": "auto"})"},
+                   {"sft.yaml", "model_name_or_path: gpt2\nper_device_train_batch_size: 2\ndeepspeed: ds.json\n"}};
+  for (int order = 0; order < 2; ++order, std::ranges::reverse(files)) {
+    const evidence::Answer answer = answers_to(files).front();
+    EXPECT_EQ(lacking("framework: hugging face trainer\nlayers: 12\nsharding: parameters\n", answer), "") << order;
   }
 }
 

@@ -32,6 +32,14 @@ inline evidence::Answer answer_to(const std::string& text, const std::string& fi
   return evidence::read_files({scratch.write(file, text)}, gaps).front();
 }
 
+/// Reads texts together, as files of these names.
+inline std::vector<evidence::Answer> answers_to(const NameValues& files) {
+  const TemporaryFolder scratch;
+  std::vector<std::string> paths;
+  for (const auto& [name, text] : files) paths.push_back(scratch.write(name, text));
+  return evidence::read_files(paths, {});
+}
+
 inline void expect_answers(const std::vector<Quirk>& quirks) {
   for (const Quirk& quirk : quirks)
     EXPECT_EQ(lacking(quirk.expected, answer_to(quirk.text, quirk.file)), "") << quirk.text;

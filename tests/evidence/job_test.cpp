@@ -239,23 +239,22 @@ TEST(Job, JoinsAScriptAndTheFilesThatItNames) {
 }
 
 TEST(Job, TakesAutoForWhatAnotherFileSays) {
-  const TemporaryFolder scratch;
-  const Answer answer = job_of(
-      {scratch.write("go.sh",
-                     "accelerate launch --config_file acc.yaml train.py --model_name_or_path gpt2 "
-                     "--per_device_train_batch_size 2 --block_size 512\n"),
-       scratch.write("acc.yaml",
-                     "distributed_type: DEEPSPEED\nmixed_precision: bf16\nnum_processes: 8\n"
-                     "deepspeed_config:\n  deepspeed_config_file: ds.json\n"),
-       scratch.write("ds.json", R"({"bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"},)"
-                                R"( "train_micro_batch_size_per_gpu": "auto", "zero_optimization": {"stage": 2}})")});
-  EXPECT_EQ(lacking("precision: bf16\nmicro_batch: 2\nranks: 8\nsharding: gradients\n", answer), "");
+  const auto answers = answers_to(
+      {{"go.sh",
+        "accelerate launch --config_file acc.yaml train.py --model_name_or_path gpt2 --per_device_train_batch_size 2 "
+        "--block_size 512\n"},
+       {"acc.yaml",
+        "distributed_type: DEEPSPEED\nmixed_precision: bf16\nnum_processes: 8\n"
+        "deepspeed_config:\n  deepspeed_config_file: ds.json\n"},
+       {"ds.json",
+        R"({"bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"}, "train_micro_batch_size_per_gpu": "auto",)"
+        R"( "zero_optimization": {"stage": 2}})"}});
+  EXPECT_EQ(lacking("precision: bf16\nmicro_batch: 2\nranks: 8\nsharding: gradients\n", answers.front()), "");
 }
 
 TEST(Job, TakesWhatTheLogSays) {
-  const TemporaryFolder scratch;
-  std::string log = text_of(sample_file("megatron-arguments.log"));
-  const auto answers = evidence::read_files({scratch.write("x.log", log), sample_file("megatron-array.sh")}, {});
+  const auto answers =
+      evidence::read_files({sample_file("megatron-arguments.log"), sample_file("megatron-array.sh")}, {});
   ASSERT_EQ(answers.size(), 2u);
   EXPECT_EQ(answers[0].kind, "training log");
   EXPECT_THAT(answers[1].problems, Contains(HasSubstr("in the log: the log counts")));
@@ -263,21 +262,18 @@ TEST(Job, TakesWhatTheLogSays) {
 
 // Megatron-LM prints its variables: also those that a flag switches off, and those derived from others.
 TEST(Job, TakesWhatIsOffOrDerivedInTheArgumentsOfALog) {
-  const TemporaryFolder scratch;
-  const auto answers =
-      evidence::read_files({scratch.write("x.log",
-                                          "------------------------ arguments ------------------------\n"
-                                          "  add_bias_linear ................................. False\n"
-                                          "  bf16 ............................................ True\n"
-                                          "  fp4 ............................................. e2m1\n"
-                                          "  num_layers ...................................... 24\n"
-                                          "  num_layers_per_virtual_pipeline_stage ........... 6\n"
-                                          "  overlap_p2p_comm ................................ False\n"
-                                          "  pipeline_model_parallel_size .................... 2\n"
-                                          "  virtual_pipeline_model_parallel_size ............ 2\n"
-                                          "-------------------- end of arguments ---------------------\n"),
-                            scratch.write("go.sh", "torchrun --nproc-per-node 8 pretrain_gpt.py $@\n")},
-                           {});
+  const auto answers = answers_to({{"x.log",
+                                    "------------------------ arguments ------------------------\n"
+                                    "  add_bias_linear ................................. False\n"
+                                    "  bf16 ............................................ True\n"
+                                    "  fp4 ............................................. e2m1\n"
+                                    "  num_layers ...................................... 24\n"
+                                    "  num_layers_per_virtual_pipeline_stage ........... 6\n"
+                                    "  overlap_p2p_comm ................................ False\n"
+                                    "  pipeline_model_parallel_size .................... 2\n"
+                                    "  virtual_pipeline_model_parallel_size ............ 2\n"
+                                    "-------------------- end of arguments ---------------------\n"},
+                                   {"go.sh", "torchrun --nproc-per-node 8 pretrain_gpt.py $@\n"}});
   ASSERT_EQ(answers.size(), 2u);
   EXPECT_THAT(answers[1].problems, Not(Contains(HasSubstr("exclude each other"))));
   EXPECT_EQ(lacking("biases: false\noverlap_p2p: false\nprecision: nvfp4\nsharding: none\nvpp: 2\n", answers[1]), "");

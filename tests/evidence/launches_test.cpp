@@ -3,7 +3,6 @@
 #include "base/text.h"
 #include "evidence/answer.h"
 #include "evidence/expectations.h"
-#include "support/files.h"
 
 // Launch scripts: the launchers, and the scripts that they start.
 
@@ -81,43 +80,34 @@ TEST(Quirks, OfLaunches) {
   EXPECT_EQ(fact(windows, "env"), "NCCL_DEBUG=INFO");
 }
 
-evidence::Answer launched(const std::vector<std::string>& paths) {
-  return evidence::read_files(paths, {}).front();
-}
-
 // A script starts another one on all ranks: the inner script defines the program, the outer one the number of ranks.
 TEST(Launches, FollowsTheScriptThatItsLauncherStarts) {
-  const TemporaryFolder scratch;
   const std::string train =
       "export NCCL_ALGO=Ring\npython pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8 "
       "--seq-length 512 --micro-batch-size 1 --tensor-model-parallel-size $1\n";
   const std::string batch = "#!/bin/bash\n#SBATCH --nodes=4\n#SBATCH --ntasks-per-node=8\nexport NCCL_DEBUG=INFO\n";
-  const std::string file = scratch.write("train.sh", "#!/bin/bash\n" + train);
   for (const std::string start : {"srun bash train.sh 2\n", "srun ./train.sh 2\n", "srun -l bash -x ./train.sh 2\n"}) {
     for (const evidence::Answer& answer :
-         {launched({file, scratch.write("go.sbatch", batch + start)}),
-          launched({scratch.write("whole.sbatch", batch + "cat > train.sh <<'END'\n" + train + "END\n" + start)})}) {
+         {answers_to({{"train.sh", "#!/bin/bash\n" + train}, {"go.sbatch", batch + start}}).front(),
+          answer_to(batch + "cat > train.sh <<'END'\n" + train + "END\n" + start)}) {
       EXPECT_EQ(lacking("ranks: 32\ntp: 2\n", answer), "") << start;
       EXPECT_EQ(fact(answer, "env"), "NCCL_DEBUG=INFO; NCCL_ALGO=Ring") << start;
       EXPECT_THAT(answer.refused, testing::IsEmpty());
     }
   }
-  EXPECT_THAT(launched({scratch.write("go.sbatch", batch + "srun bash train.sh 2\n")}).notes,
+  EXPECT_THAT(answer_to(batch + "srun bash train.sh 2\n").notes,
               testing::Contains("train.sh is started by this script: give it as well"));
-  const std::string bound = "srun ./bind.sh python pretrain_gpt.py --num-layers 4\n";
-  EXPECT_EQ(lacking("ranks: 32\nlayers: 4\n", launched({scratch.write("go.sbatch", batch + bound)})), "");
+  expect_answers({{batch + "srun ./bind.sh python pretrain_gpt.py --num-layers 4\n", "ranks: 32\nlayers: 4\n"}});
 }
 
 TEST(Launches, GivesAnotherScriptWhatIsExportedWhereItStarts) {
-  const TemporaryFolder scratch;
-  const std::string train = scratch.write("train.sh",
-                                          "#!/bin/bash\npython pretrain_gpt.py --num-layers 4 --hidden-size 512 "
-                                          "--num-attention-heads 8 --seq-length 512 --micro-batch-size ${M:-1} "
-                                          "--tensor-model-parallel-size $T\n");
+  const std::string train =
+      "#!/bin/bash\npython pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8 --seq-length 512 "
+      "--micro-batch-size ${M:-1} --tensor-model-parallel-size $T\n";
   for (const std::string go : {"export T=2\nM=4\nsrun -n 16 bash train.sh\nT=8\n",
                                "T=8\nf() { local T=2; export T; srun -n 16 bash train.sh; }\nf\n"}) {
-    const evidence::Answer answer = launched({train, scratch.write("go.sh", "#!/bin/bash\n" + go)});
-    EXPECT_EQ(lacking("tp: 2\nmicro_batch: 1\n", answer), "") << go;
+    const auto answers = answers_to({{"train.sh", train}, {"go.sh", "#!/bin/bash\n" + go}});
+    EXPECT_EQ(lacking("tp: 2\nmicro_batch: 1\n", answers.front()), "") << go;
   }
 }
 
@@ -134,8 +124,7 @@ TEST(Launches, ShardsWithinNodesBesideTensorParallelism) {
 }
 
 TEST(Launches, TakesRanksFromTheHostfileOfItsLauncher) {
-  const TemporaryFolder scratch;
-  const std::string hosts = scratch.write("hosts", "node1 slots=8\nnode2 slots=8\nnode3 slots=8\n");
+  const std::string hosts = "node1 slots=8\nnode2 slots=8\nnode3 slots=8\n";
   const std::string program =
       " pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8 --micro-batch-size 1\n";
   for (const auto& [launch, ranks] : {std::pair<std::string, int>("mpirun --hostfile hosts python", 24),
@@ -146,8 +135,8 @@ TEST(Launches, TakesRanksFromTheHostfileOfItsLauncher) {
                                       {"deepspeed --hostfile hosts --num_nodes 2", 16},
                                       {"deepspeed --include node1:0,1@node3:4,5,6", 5},
                                       {"torchrun --nproc-per-node 4", 4}}) {
-    const evidence::Answer answer = launched({hosts, scratch.write("go.sh", "#!/bin/bash\n" + launch + program)});
-    EXPECT_EQ(fact(answer, "ranks"), std::to_string(ranks)) << launch;
+    const auto answers = answers_to({{"hosts", hosts}, {"go.sh", "#!/bin/bash\n" + launch + program}});
+    EXPECT_EQ(fact(answers.front(), "ranks"), std::to_string(ranks)) << launch;
   }
 }
 
