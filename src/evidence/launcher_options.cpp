@@ -132,37 +132,30 @@ void take_arguments(const std::vector<std::string>& words, const Shell& shell, c
            word[1] != '.';
   };
   for (std::size_t i = 1; i < words.size(); ++i) {
-    if (!is_key(words[i])) {  // a file, or key=value
-      const std::size_t equals = words[i].find('=');
-      const bool file = !is_unknown(file_name(words[i]));
-      if (is_unknown(words[i].substr(0, equals)) && !file) {
-        job.more_arguments.push_back(shell.why_unknown(words[i]));
-      } else if (equals != std::string::npos) {
-        job.settings.push_back(
-            {words[i].substr(0, equals), words[i].substr(equals + 1), origin, shell.why_unknown(words[i])});
-        job.settings.back().is_field = true;
-      } else {
-        job.settings.push_back({"argument", words[i], origin});
-      }
+    const std::string& word = words[i];
+    const std::size_t equals = word.find('=');
+    const bool assigns = equals != std::string::npos, flag = is_key(word);
+    if (!flag && is_unknown(word.substr(0, equals)) && is_unknown(file_name(word))) {
+      job.more_arguments.push_back(shell.why_unknown(word));
       continue;
     }
-    ForeignSetting setting{words[i], "", origin};
-    const std::size_t equals = words[i].find('=');
-    if (equals != std::string::npos) {
-      setting.key = words[i].substr(0, equals);
-      setting.value = words[i].substr(equals + 1);
+    if (!flag && !assigns) {  // a file
+      job.settings.push_back({"argument", word, origin});
+      continue;
     }
-    if (words[i].find(' ') != std::string::npos && equals == std::string::npos)
-      say(job.problems, "{} is one word here, which its program refuses: take the quotes away", quote(words[i]));
+    ForeignSetting setting{word.substr(0, equals), assigns ? word.substr(equals + 1) : "", origin};
+    setting.is_field = !flag;
+    if (!assigns && contains(word, " "))
+      say(job.problems, "{} is one word here, which its program refuses: take the quotes away", quote(word));
     // An entirely unknown word may be a value or further arguments; "model.layers=4" never belongs to an option.
-    const auto goes_on = [&](const std::string& word) {
-      const std::string_view key = std::string_view(word).substr(0, std::min(word.find('='), word.size()));
-      const bool names = key.size() < word.size() && key.find('.') != key.npos && key.find_first_of(" :/,") == key.npos;
-      return !is_key(word) && !names && (setting.value.empty() || !is_unknown(word));
+    const auto goes_on = [&](const std::string& next) {
+      const std::string_view key = std::string_view(next).substr(0, std::min(next.find('='), next.size()));
+      const bool names = key.size() < next.size() && key.find('.') != key.npos && key.find_first_of(" :/,") == key.npos;
+      return !is_key(next) && !names && (setting.value.empty() || !is_unknown(next));
     };
-    for (; equals == std::string::npos && i + 1 < words.size() && goes_on(words[i + 1]); ++i)
+    for (; !assigns && i + 1 < words.size() && goes_on(words[i + 1]); ++i)
       setting.value += (setting.value.empty() ? "" : " ") + words[i + 1];
-    setting.why_unknown = shell.why_unknown(setting.value);
+    setting.why_unknown = shell.why_unknown(flag ? setting.value : word);
     job.settings.push_back(std::move(setting));
   }
 }
