@@ -45,7 +45,7 @@ std::vector<std::string> cells_of(std::string_view line) {
   for (const std::string_view cell : contains(line, "\t") ? split(line, '\t') : words_of(line, 256))
     cells.emplace_back(trim(cell));
   const auto is_column = [](std::string_view name) {  // older drivers name adapters mlx5_0
-    return is_gpu(name) || name.starts_with("CPU") || name.starts_with("NIC") || name.starts_with("mlx");
+    return is_gpu(name) || begins_with(name, "CPU|NIC|mlx");
   };
   const bool heads = cells.size() > 1 && is_gpu(cells[0]) && is_column(cells[1]);
   cells.insert(cells.begin(), heads ? 1 : 0, "");

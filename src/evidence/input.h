@@ -106,6 +106,8 @@ typename Map::mapped_type value_at(const Map& map, const Key& key, typename Map:
   const auto found = map.find(key);
   return found == map.end() ? std::move(otherwise) : found->second;
 }
+/// Returns whether the text begins with one of the parts separated by '|'.
+bool begins_with(std::string_view text, std::string_view parts);
 /// Appends a text with these arguments.
 template <class... Args>
 void say(std::vector<std::string>& to, fmt::format_string<Args...> text, Args&&... args) {

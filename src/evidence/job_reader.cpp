@@ -16,8 +16,7 @@ std::string framework_of_program(const TrainingJob& job) {
   const std::string program = job.theirs("program"), name = file_name(program);
   const auto begins = [&](Text beginnings) {
     return std::ranges::any_of(job.settings, [&](const ForeignSetting& setting) {
-      const auto fits = [&](Text beginning) { return setting.key.starts_with(beginning); };
-      return setting.framework.empty() && std::ranges::any_of(split(beginnings, '|'), fits);
+      return setting.framework.empty() && begins_with(setting.key, beginnings);
     });
   };
   if (contains(program, "scripts/performance") || (job.says("-ng") && job.says("-m|-mr")) ||
@@ -107,8 +106,8 @@ void refuse_numbers(TrainingJob& job) {
 bool reads(Text script, const std::string& name, Text other) {
   return std::ranges::any_of(split(script, '\n'), [&](Text line) {
     line = trim(line);
-    const bool sources = line.starts_with("source ") || line.starts_with(". ");
-    return (sources || is_launch_script(other)) && !line.starts_with('#') && contains(line, name);
+    return (begins_with(line, "source |. ") || is_launch_script(other)) && !line.starts_with('#') &&
+           contains(line, name);
   });
 }
 

@@ -181,8 +181,7 @@ void foundry(TrainingJob& job) {
   const char* divided = whole ? "parameters" : "gradients";
   if (!strategy.empty() || !job.lacks_files)
     job.set("sharding", strategy.empty() || strategy == "NO_SHARD" ? "none" : divided, "fsdp_config.sharding_strategy");
-  if (strategy.starts_with("HYBRID") || strategy.starts_with("_HYBRID"))
-    job.set("sharding_group", "node", "fsdp_config.sharding_strategy");
+  if (begins_with(strategy, "HYBRID|_HYBRID")) job.set("sharding_group", "node", "fsdp_config.sharding_strategy");
   constexpr Text checkpoints = "fsdp_config.activation_checkpointing";
   if (is_decided(checkpoints)) job.set_by_switch("recompute", checkpoints, "full", "none", std::string(checkpoints));
   const bool pure = job.theirs("fsdp_config.mixed_precision") == "PURE" && job.text("precision") == "bf16";

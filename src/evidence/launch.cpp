@@ -280,7 +280,7 @@ class Launch {
     const std::string list = "," + names + ",";
     NameValues left;
     for (auto& [name, value] : environment_) {
-      const bool nccl = name.starts_with("NCCL_") || name.starts_with("RCCL_");
+      const bool nccl = begins_with(name, "NCCL_|RCCL_");
       if (contains(list, ",ALL,") || contains(list, "," + name + ",") || contains(list, "," + name + "=") ||
           (lost_by_.empty() && name.starts_with("OMPI_"))) {
         kept_ += nccl ? 1 : 0;

@@ -194,6 +194,10 @@ bool has_any(std::string_view text, std::string_view parts) {
   return std::ranges::any_of(split(parts, '|'), [&](std::string_view part) { return contains(text, part); });
 }
 
+bool begins_with(std::string_view text, std::string_view parts) {
+  return std::ranges::any_of(split(parts, '|'), [&](std::string_view part) { return text.starts_with(part); });
+}
+
 void add_once(std::vector<std::string>& to, std::string text) {
   if (std::ranges::find(to, text) == to.end()) to.push_back(std::move(text));
 }
@@ -260,10 +264,9 @@ std::vector<std::string_view> words_of(std::string_view text, std::size_t most) 
 }
 
 bool is_of_interest(std::string_view entry) {
-  static constexpr std::array<std::string_view, 17> beginnings = {
-      "NCCL_", "RCCL_", "CUDA_", "TORCH_",  "NVTE_",   "PYTORCH_", "OMP_", "FI_",         "OFI_",
-      "UCX_",  "SHARP", "GLOO_", "MASTER_", "SLURM_N", "HSA_",     "HIP_", "OMPI_MCA_btl"};
-  return starts_with_any(entry, beginnings);
+  return begins_with(entry,
+                     "NCCL_|RCCL_|CUDA_|TORCH_|NVTE_|PYTORCH_|OMP_|FI_|OFI_|UCX_|SHARP|GLOO_|MASTER_|SLURM_N|HSA_|HIP_|"
+                     "OMPI_MCA_btl");
 }
 
 std::string times(std::int64_t n) {
