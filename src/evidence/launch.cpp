@@ -193,7 +193,7 @@ class Launch {
   }
 
   void torchrun(const LauncherOptions& o) {
-    const auto nodes = o.value({"--nnodes"}), each = o.value({"--nproc-per-node"});
+    const auto nodes = o.value("--nnodes"), each = o.value("--nproc-per-node");
     const auto n = nodes ? count_of(nodes) : 1, m = each ? count_of(each) : 1;
     std::string why = unknown_or(each, unknown_or(nodes, ""));
     if (nodes && !n && why.empty()) {
@@ -209,8 +209,8 @@ class Launch {
 
   void srun(const LauncherOptions& o) {
     const auto in_batch = [&](const char* key) { return count_of(value_at(batch_, key, "")); };
-    auto nodes = count_of(o.value({"-N", "--nodes"})), each = count_of(o.value({"--ntasks-per-node"}));
-    const auto total = count_of(o.value({"-n", "--ntasks"}));
+    auto nodes = count_of(o.value("-N|--nodes")), each = count_of(o.value("--ntasks-per-node"));
+    const auto total = count_of(o.value("-n|--ntasks"));
     if (!nodes) nodes = in_batch("SLURM_NNODES");
     if (!each) each = in_batch("SLURM_NTASKS_PER_NODE");
     auto ranks_of_job = total;
@@ -218,17 +218,17 @@ class Launch {
     if (!ranks_of_job && nodes) ranks_of_job = nodes;  // one task per node
     if (!each && ranks_of_job && nodes) each = *ranks_of_job / *nodes;
     ranks("srun", ranks_of_job, each, "srun takes them from the job");
-    if (const auto passed = o.value({"--export"})) only("srun --export", *passed);
+    if (const auto passed = o.value("--export")) only("srun --export", *passed);
   }
 
   void mpirun(const LauncherOptions& o, bool hydra) {
     for (const char* option : {"-ppn", "-genv", "-env", "-genvall", "-genvnone", "-genvlist"})
       hydra = hydra || o.has(option);
-    const auto total = count_of(o.value({"-np", "--np", "-n", "-c", "--n"}));
-    auto each = count_of(o.value({"-N", "--npernode", "-npernode", "-ppn", "--ppn"}));
+    const auto total = count_of(o.value("-np|--np|-n|-c|--n"));
+    auto each = count_of(o.value("-N|--npernode|-npernode|-ppn|--ppn"));
     std::int64_t hosts = 0;
     std::vector<std::int64_t> slots;  // of the hosts that say them
-    if (const auto list = o.value({"-H", "--host", "-host", "-hosts"})) {
+    if (const auto list = o.value("-H|--host|-host|-hosts")) {
       for (std::string_view host : split(*list, ',')) {
         ++hosts;
         const std::size_t colon = host.find(':');
@@ -238,7 +238,7 @@ class Launch {
     }
     const bool equal = std::ranges::adjacent_find(slots, std::ranges::not_equal_to()) == slots.end();
     std::optional<std::int64_t> of_hosts;
-    const auto by = o.value({"--map-by", "-map-by"});
+    const auto by = o.value("--map-by|-map-by");
     std::string why = "mpirun takes them from its hostfile";
     if (by && by->starts_with("ppr:")) {
       const std::size_t end = std::min(by->find(':', 4), by->size());
@@ -250,9 +250,9 @@ class Launch {
       if (equal) each = slots.front();
     }
     if (each && hosts > 0 && !of_hosts) of_hosts = *each * hosts;
-    ranks(hydra ? "mpich" : "open mpi", total ? total : of_hosts, each, unknown_or(o.value({"-np", "-n"}), why));
+    ranks(hydra ? "mpich" : "open mpi", total ? total : of_hosts, each, unknown_or(o.value("-np|-n"), why));
     if (hydra) {
-      const auto passed = o.value({"-genvlist"});
+      const auto passed = o.value("-genvlist");
       if (passed || o.has("-genvnone")) only(passed ? "mpirun -genvlist" : "mpirun -genvnone", passed.value_or(""));
       for (std::size_t i = 0; i + 2 < o.words.size(); ++i) {
         if (o.words[i] == "-genv" || o.words[i] == "-env") environment_.emplace_back(o.words[i + 1], o.words[i + 2]);
@@ -269,7 +269,7 @@ class Launch {
       if (equals != std::string::npos) set_last(environment_, name, word.substr(equals + 1));
     }
     const bool several =
-        hosts > 1 || o.value({"--hostfile", "-hostfile", "-machinefile", "--machinefile"}) || (total && *total > 8);
+        hosts > 1 || o.value("--hostfile|-hostfile|-machinefile|--machinefile") || (total && *total > 8);
     if (several) only("", forwarded);
   }
 
@@ -297,8 +297,8 @@ class Launch {
   }
 
   void deepspeed(const LauncherOptions& o) {
-    const auto nodes = o.value({"--num-nodes"}), each = o.value({"--num-gpus"}), listed = o.value({"--include", "-i"});
-    const bool alone = !nodes && !listed && !o.value({"--hostfile", "-H"});
+    const auto nodes = o.value("--num-nodes"), each = o.value("--num-gpus"), listed = o.value("--include|-i");
+    const bool alone = !nodes && !listed && !o.value("--hostfile|-H");
     const auto n = alone ? 1 : count_of(nodes), m = count_of(each);
     const std::string first = n && nodes ? fmt::format("--num_nodes {}: ", *n) : "";
     const std::string why = listed ? "--include names hosts without their GPUs: give --set ranks=N"
@@ -320,9 +320,9 @@ class Launch {
   }
 
   void processes(const std::string& name, const LauncherOptions& o) {
-    auto total = o.value({"--num-processes", "--world-size"});
-    if (!total) total = o.value({"-n", "--nproc"});  // composer: of one node
-    const auto machines = count_of(o.value({"--num-machines"})), n = count_of(total);
+    auto total = o.value("--num-processes|--world-size");
+    if (!total) total = o.value("-n|--nproc");  // composer: of one node
+    const auto machines = count_of(o.value("--num-machines")), n = count_of(total);
     // A configuration read later may define them.
     const std::string why = total ? unknown_or(total, "its configuration says them: give it as well") : "";
     ranks(name, n, n && machines ? std::optional(*n / *machines) : std::nullopt, why);

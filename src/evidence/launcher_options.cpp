@@ -8,13 +8,13 @@
 
 namespace harness::evidence {
 
-std::optional<std::string> LauncherOptions::value(std::initializer_list<std::string_view> names) const {
+std::optional<std::string> LauncherOptions::value(std::string_view names) const {
   std::optional<std::string> found;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
     const std::size_t equals = word.find('=');
     const std::string name = replaced(word.substr(0, equals), {{'_', "-"}});  // "--nproc_per_node" is --nproc-per-node
-    if (std::ranges::find(names, name) == names.end()) continue;
+    if (!is_one_of(names, name)) continue;
     if (equals != std::string::npos) {
       found = word.substr(equals + 1);
     } else if (i + 1 < words.size()) {
@@ -34,7 +34,7 @@ NameValues accelerate_settings(const LauncherOptions& options) {
         "deepspeed_config.zero_stage", "deepspeed_config.deepspeed_config_file",
         "deepspeed_config.offload_optimizer_device", "deepspeed_config.offload_param_device"}) {
     const std::string option = "--" + replaced(key.substr(key.find('.') + 1), {{'_', "-"}});
-    if (const auto value = options.value({option})) settings.emplace_back(key, *value);
+    if (const auto value = options.value(option)) settings.emplace_back(key, *value);
   }
   return settings;
 }
@@ -49,7 +49,7 @@ std::optional<std::vector<std::string>> command_of_front_end(const std::vector<s
     command = {"accelerate", "launch", verb};
   } else if (name == "axolotl" && verb == "train") {
     std::vector<std::string> options = rest;
-    const bool by_torch = LauncherOptions{options}.value({"--launcher"}) == "torchrun";
+    const bool by_torch = LauncherOptions{options}.value("--launcher") == "torchrun";
     for (const char* launcher : {"accelerate", "torchrun"}) std::erase(options, launcher);
     command = {by_torch ? "torchrun" : "accelerate"};
     command.insert(command.end(), options.begin(), options.end());
@@ -62,8 +62,8 @@ std::optional<std::vector<std::string>> command_of_front_end(const std::vector<s
     command.push_back(factory ? "llamafactory/launcher.py" : fmt::format("swift/cli/{}.py", verb));
   } else if (name == "colossalai" && verb == "run") {
     const LauncherOptions options{rest};
-    const auto hosts = options.value({"--host", "-H"}), first_hosts = options.value({"--num-nodes"});
-    if (!first_hosts && options.value({"--hostfile"})) return std::nullopt;  // it says the nodes
+    const auto hosts = options.value("--host|-H"), first_hosts = options.value("--num-nodes");
+    if (!first_hosts && options.value("--hostfile")) return std::nullopt;  // it says the nodes
     std::string count = first_hosts.value_or("1");
     if (!first_hosts && hosts) count = is_unknown(*hosts) ? *hosts : std::to_string(split(*hosts, ',').size());
     command = {"torchrun", "--nnodes", count};
@@ -100,17 +100,17 @@ std::map<std::string, std::string> variables_of_batch(std::string_view text) {
     }
   }
   const LauncherOptions options{slurm_words(words)};
-  const auto nodes = count_of(options.value({"-N", "--nodes"})), each = count_of(options.value({"--ntasks-per-node"}));
-  const std::string of_node = options.value({"--gpus-per-node"}).value_or(""),  // "8", "h100:8"
-      listed = options.value({"--gres"}).value_or("");                          // "gpu:h100:8(S:0-1),lscratch:100"
+  const auto nodes = count_of(options.value("-N|--nodes")), each = count_of(options.value("--ntasks-per-node"));
+  const std::string of_node = options.value("--gpus-per-node").value_or(""),  // "8", "h100:8"
+      listed = options.value("--gres").value_or("");                          // "gpu:h100:8(S:0-1),lscratch:100"
   auto gpus = count_of(of_node.substr(of_node.rfind(':') + 1));
   for (std::string_view resource : split(listed, ',')) {
     resource = resource.substr(0, resource.find('('));
     if (!gpus && resource.starts_with("gpu:")) gpus = count_of(std::string(resource.substr(resource.rfind(':') + 1)));
   }
-  auto total = count_of(options.value({"-n", "--ntasks"}));
+  auto total = count_of(options.value("-n|--ntasks"));
   if (!total && nodes && each) total = *nodes * *each;
-  const auto of_task = count_of(options.value({"--gpus-per-task"}));
+  const auto of_task = count_of(options.value("--gpus-per-task"));
   if (!gpus && of_task && each) gpus = *of_task * *each;
   for (const auto& [name, n] : {std::pair("SLURM_NNODES", nodes),
                                 {"SLURM_JOB_NUM_NODES", nodes},

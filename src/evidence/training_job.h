@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <initializer_list>
 #include <map>
 #include <optional>
 #include <set>
@@ -147,8 +146,8 @@ bool is_assignments(std::string_view text);
 struct LauncherOptions {
   std::vector<std::string> words;
 
-  /// Returns the last value given under one of these names, if any.
-  std::optional<std::string> value(std::initializer_list<std::string_view> names) const;
+  /// Returns the last value given under one of these names, separated by '|', if any.
+  std::optional<std::string> value(std::string_view names) const;
   bool has(std::string_view name) const { return std::ranges::find(words, name) != words.end(); }
 };
 
