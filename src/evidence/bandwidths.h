@@ -75,18 +75,15 @@ class NcclTestsReader {
  private:
   void begin();
   void header(std::string_view text);
+  void columns(const std::vector<std::string_view>& words);
   void device(std::string_view text);
   void row(std::string_view text);
 
-  struct Columns {
-    std::size_t time = 0, algbw = 0, busbw = 0, wrong = 0;  // column indices; 0: none
-    bool in_place = false;
-  };
   std::string file_, named_test_, nccl_;
   bool rccl_ = false, first_is_in_place_ = false;
-  std::size_t width_ = 0, redop_ = 0, root_ = 0;
-  std::vector<Columns> columns_;
-  std::string begun_;  // parts of a row that other output interrupted
+  std::size_t width_ = 0, redop_ = 0, root_ = 0;  // number of columns, and the places of two; 0: no such column
+  std::size_t first_ = 0, directions_ = 0;        // the place of the first time, and the number of times
+  std::string begun_;                             // parts of a row that other output interrupted
   std::vector<Bandwidths> runs_;
   std::set<std::string> hosts_;  // hosts of the last run
   bool open_ = false;            // a run has begun and its average has not been read yet

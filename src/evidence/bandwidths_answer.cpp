@@ -153,24 +153,23 @@ void add_odd_places(const Bandwidths& measured, const SizeRow& peak, Answer& out
   const SizeRow& last = measured.rows.back();
   constexpr double falls = 0.9, apart = 0.1;
   if (last.bytes > peak.bytes && last.busbw() < falls * peak.busbw()) {
-    out.problems.push_back(fmt::format("busbw falls again at the largest sizes: {} at {}, {} at {}",
-                                       rate_text(peak.busbw()), print_bytes_exact(peak.bytes), rate_text(last.busbw()),
-                                       print_bytes_exact(last.bytes)));
+    say(out.problems, "busbw falls again at the largest sizes: {} at {}, {} at {}", rate_text(peak.busbw()),
+        print_bytes_exact(peak.bytes), rate_text(last.busbw()), print_bytes_exact(last.bytes));
   }
   const double outside = peak.out_of_place.busbw.value_or(0), inside = peak.in_place.busbw.value_or(0);
   if (outside > 0 && inside > 0 && std::abs(outside / inside - 1) > apart)
-    out.notes.push_back(fmt::format("out of place {} and in place {} differ at the peak: repeat the test",
-                                    rate_text(outside), rate_text(inside)));
+    say(out.notes, "out of place {} and in place {} differ at the peak: repeat the test", rate_text(outside),
+        rate_text(inside));
 }
 
 void add_notes(const Bandwidths& measured, const SizeRow& peak, Answer& out) {
   constexpr double nearly = 0.95;
   if (measured.repeated) out.notes.emplace_back("sizes were measured several times: the best of each counts");
   if (measured.average_busbw && *measured.average_busbw * giga < nearly * peak.busbw())
-    out.notes.push_back(
-        fmt::format("the printed average, {:g} GB/s, is over all sizes: it says how small the smallest size was, not "
-                    "how good the network is",
-                    *measured.average_busbw));
+    say(out.notes,
+        "the printed average, {:g} GB/s, is over all sizes: it says how small the smallest size was, not "
+        "how good the network is",
+        *measured.average_busbw);
   if (measured.split) out.notes.emplace_back("NCCL_TESTS_SPLIT: busbw is that of one group");
   if (measured.devices_cut) out.notes.emplace_back("the list of devices was cut: there may be more ranks and nodes");
   if (!measured.wrong_is_a_count)
@@ -208,16 +207,16 @@ void add_next(const Bandwidths& measured, const std::vector<const SizeRow*>& fou
               const std::optional<config::Hardware>& hardware, Answer& out) {
   const SizeRow& last = measured.rows.back();
   if (!found.empty()) {
-    out.next.push_back(fmt::format("mpirun -np {} ./harness sweep configs/collectives.yaml -b {} -e {} -f 2",
-                                   measured.ranks > 0 ? std::to_string(measured.ranks) : "RANKS",
-                                   nccl_size(found.front()->bytes / 2), nccl_size(found.back()->bytes * 2)));
+    say(out.next, "mpirun -np {} ./harness sweep configs/collectives.yaml -b {} -e {} -f 2",
+        measured.ranks > 0 ? std::to_string(measured.ranks) : "RANKS", nccl_size(found.front()->bytes / 2),
+        nccl_size(found.back()->bytes * 2));
   }
   if (measured.hosts.size() > 1)
     out.next.emplace_back(
         "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET,TUNING YOUR_COMMAND > nccl.log; ./harness read nccl.log");
   if (hardware && collective == "all_reduce" && measured.ranks > 1 && !measured.split) {
-    out.next.push_back(fmt::format("./harness doctor --allreduce {} --hardware {} --ranks {}", size_option(last.bytes),
-                                   shell_word(hardware->file), measured.ranks));
+    say(out.next, "./harness doctor --allreduce {} --hardware {} --ranks {}", size_option(last.bytes),
+        shell_word(hardware->file), measured.ranks);
   }
 }
 
@@ -307,8 +306,8 @@ Answer answer_of_single_ranks(const std::vector<Bandwidths>& runs) {
   }
   out.fact("ranks", and_list(std::vector<std::string>(runs.size(), "1")));
   out.fact("hosts", std::ssize(hosts));
-  out.problems.push_back(fmt::format(
-      "{0} tests of one rank each, not one of {0}: built without MPI=1, or started without its mpirun", alone));
+  say(out.problems, "{0} tests of one rank each, not one of {0}: built without MPI=1, or started without its mpirun",
+      alone);
   out.next.emplace_back("make MPI=1 MPI_HOME=/path/to/mpi NCCL_HOME=/path/to/nccl     # in nccl-tests");
   return out;
 }

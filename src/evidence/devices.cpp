@@ -45,7 +45,7 @@ std::vector<std::string> cells_of(std::string_view line) {
   for (const std::string_view cell : contains(line, "\t") ? split(line, '\t') : words_of(line, 256))
     cells.emplace_back(trim(cell));
   const auto is_column = [](std::string_view name) {  // older drivers name adapters mlx5_0
-    return is_gpu(name) || name.starts_with("CPU") || name.starts_with("NIC") || name.starts_with("mlx");
+    return is_gpu(name) || begins_with(name, "CPU|NIC|mlx");
   };
   const bool heads = cells.size() > 1 && is_gpu(cells[0]) && is_column(cells[1]);
   cells.insert(cells.begin(), heads ? 1 : 0, "");
@@ -108,9 +108,8 @@ void judge_pairs(const Matrix& matrix, const std::vector<std::size_t>& gpus, Ans
   for (const auto& [kind, names] : pairs) {
     kinds.push_back(fmt::format("{} in {}", links(kind), plural(std::ssize(names), "pair")));
     if (bridged && kind.starts_with("NV"))
-      out.notes.push_back(
-          fmt::format("{}: {} where other pairs have none: so built, or they have lost theirs (nvidia-smi nvlink -s)",
-                      join_first(names, 4), links(kind)));
+      say(out.notes, "{}: {} where other pairs have none: so built, or they have lost theirs (nvidia-smi nvlink -s)",
+          join_first(names, 4), links(kind));
     if (kind != usual && nvlinks.size() > 1 && !bridged)
       out.problem(fmt::format("{}: {} where other pairs have {}", join_first(names, 4), links(kind), links(usual)),
                   "nvidia-smi nvlink -s");

@@ -349,8 +349,8 @@ Answer InspectorReader::finish() {
     out.headline += "; " + text;
     out.problem(text, "look at that rank; its time is the shortest, for the others waited");
   }
-  if (ranks > 0) out.next.push_back(fmt::format("mpirun -np {} ./harness doctor", ranks));
-  if (damaged_ > 0) out.notes.push_back(fmt::format("{} objects could not be read", damaged_));
+  if (ranks > 0) say(out.next, "mpirun -np {} ./harness doctor", ranks);
+  if (damaged_ > 0) say(out.notes, "{} objects could not be read", damaged_);
   if (cut_) out.notes.emplace_back("only the first 131,072 collectives were joined over ranks");
   return out;
 }

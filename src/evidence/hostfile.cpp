@@ -91,11 +91,10 @@ Answer hostfile(std::string_view text) {
   out.tell("hosts", join_first(order, 4));
   out.headline = fmt::format("{} and {}", plural(std::ssize(order), "host"), plural(ranks, "rank"));
   if (counts.size() > 1) {
-    out.problems.push_back(
-        fmt::format("hosts differ: {} slots: layouts that keep a group on a node do not fit all", and_list(numbers)));
+    say(out.problems, "hosts differ: {} slots: layouts that keep a group on a node do not fit all", and_list(numbers));
     out.headline += ", not alike";
   }
-  out.next.push_back(fmt::format("mpirun -np {} --hostfile HOSTFILE ./harness doctor", ranks));
+  say(out.next, "mpirun -np {} --hostfile HOSTFILE ./harness doctor", ranks);
   return out;
 }
 

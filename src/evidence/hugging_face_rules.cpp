@@ -11,8 +11,6 @@
 namespace harness::evidence {
 namespace {
 
-using Text = std::string_view;
-
 constexpr Text like_llama = "norm=rms_norm positions=rotary activation=swiglu tied_embeddings=false biases=false";
 constexpr Text like_gpt2 = "norm=layer_norm positions=learned activation=gelu tied_embeddings=true biases=true";
 // Defaults of transformers' model classes, by model_type.
@@ -32,13 +30,13 @@ constexpr std::array<std::pair<Text, Text>, 9> model_classes{{
 
 void hugging_face_model(TrainingJob& job) {
   std::string type = job.theirs("model_type");
-  if (type.empty() && job.find("n_embd") != nullptr) type = "gpt2";
+  if (type.empty() && job.says("n_embd")) type = "gpt2";
   const auto known = std::ranges::find_if(model_classes, [&](const auto& row) { return is_one_of(row.first, type); });
-  const bool layer_norms = job.find("layer_norm_eps") != nullptr || job.find("layer_norm_epsilon") != nullptr;
+  const bool layer_norms = job.says("layer_norm_eps|layer_norm_epsilon");
   const Text otherwise = layer_norms ? like_gpt2 : like_llama;
   if (known == model_classes.end())
-    job.note(fmt::format("model_type {} is not known here: its keys are read as {}'s", quote(type),
-                         layer_norms ? "GPT-2" : "Llama"));
+    job.note("model_type {} is not known here: its keys are read as {}'s", quote(type),
+             layer_norms ? "GPT-2" : "Llama");
   const std::string from = fmt::format("default of {}", type.empty() ? "its class" : type);
   const bool biased = job.theirs("attention_bias") == "true" || job.theirs("mlp_bias") == "true";
   if (biased) job.otherwise("model.biases", "true", from);
@@ -46,7 +44,7 @@ void hugging_face_model(TrainingJob& job) {
     job.otherwise("model.positions", "rotary", "rope_theta");
   const bool like_neither = layer_norms && (job.text("model.activation") == "swiglu" || job.has("model.rope_theta"));
   if (known == model_classes.end() && like_neither && !job.has("model.biases"))
-    job.set_unknown("model.biases", "unknown", "its class decides");
+    job.set_unknown("model.biases", "its class decides");
   model_defaults(job, known == model_classes.end() ? otherwise : known->second, from);
   if (job.text("model.positions") == "rotary") job.otherwise("model.rope_theta", "10000", from);
   if (job.is_on("multi_query") && !job.is_on("new_decoder_architecture"))  // whatever num_kv_heads says
@@ -60,12 +58,12 @@ void hugging_face_model(TrainingJob& job) {
   if (job.theirs("hidden_act") == "relu2")
     job.cannot.emplace_back("squared ReLU (nearest: gelu, with the same FLOP of products)");
   const auto window = job.their_number("sliding_window");
-  if (window && job.find("use_sliding_window") == nullptr)
-    job.cannot.push_back(fmt::format("sliding-window attention ({}): it is counted in full", *window));
+  if (window && !job.says("use_sliding_window"))
+    say(job.cannot, "sliding-window attention ({}): it is counted in full", *window);
   if (is_one_of("qwen2|qwen2_vl_text|qwen2_5_vl_text", type))
     job.cannot.emplace_back("biases of queries, keys and values alone (nearest: none)");
   if (const auto hidden = job.number("model.hidden")) job.otherwise("model.ffn", 4 * *hidden, "4 x hidden");
-  if (job.find("max_position_embeddings") != nullptr || job.find("n_positions") != nullptr)
+  if (job.says("max_position_embeddings|n_positions"))
     job.note("max_position_embeddings is a limit, not the length that is trained: --set sequence=N");
   job.note("torch_dtype is how weights are stored, not what is computed in");
 }
@@ -76,11 +74,8 @@ void deepspeed(TrainingJob& job) {
   const bool alone = job.framework == "deepspeed";  // otherwise the program's own arguments matter too
   if (alone) job.otherwise("precision", "fp32", "default of DeepSpeed");
   const ForeignSetting* stage = job.find("zero_optimization.stage");
-  if (stage != nullptr && !job.has("sharding")) {  // a template's placeholder
-    const std::string why = fmt::format("{}, {}: a number from 0 to 3 is expected", stage->key, stage->origin);
-    job.set_unknown("sharding", "unknown", why);
-    add_once(job.refused, why);
-  }
+  if (stage != nullptr && !job.has("sharding"))  // a template's placeholder
+    job.refuse("sharding", fmt::format("{}, {}: a number from 0 to 3 is expected", stage->key, stage->origin));
   job.otherwise("sharding", "none", "default of DeepSpeed");
   if (const std::string sharding = job.text("sharding"); !sharding.empty())
     job.otherwise("overlap_grad_reduce", sharding == "parameters" ? "true" : "false", zero_overlap);
@@ -110,8 +105,8 @@ void accelerate(TrainingJob& job) {
     job.cannot.emplace_back("accelerate's settings of Megatron-LM (nearest: data parallelism)");
   std::string strategy = job.theirs("fsdp_config.fsdp_sharding_strategy");
   if (strategy.empty()) strategy = job.theirs("fsdp_config.fsdp_reshard_after_forward");
-  if (deepspeed && !job.has("sharding") && job.find("deepspeed_config.deepspeed_config_file") != nullptr)
-    job.set_unknown("sharding", "unknown", "its DeepSpeed configuration says it: give it as well");
+  if (deepspeed && job.says("deepspeed_config.deepspeed_config_file"))
+    job.otherwise_unknown("sharding", "its DeepSpeed configuration says it: give it as well");
   const char* without_fsdp = deepspeed ? "gradients" : "none";
   job.otherwise("sharding", fsdp ? "parameters" : without_fsdp, "default of accelerate");
   hybrid_sharding(job, job.number_or("data_parallel_shard", 1), job.number_or("data_parallel_replicate", 1),
@@ -121,7 +116,7 @@ void accelerate(TrainingJob& job) {
   const auto ranks = job.number("ranks"), machines = job.their_number("num_machines");
   if (ranks && machines && *machines > 0) {
     job.otherwise("ranks_per_node", *ranks / *machines, "num_processes / num_machines");
-    job.note(fmt::format("num_processes is of all machines together, {} per machine here", *ranks / *machines));
+    job.note("num_processes is of all machines together, {} per machine here", *ranks / *machines);
   }
   job.otherwise("recompute", "none", "default of accelerate");
   if (deepspeed && job.has("sharding") && !job.text("sharding").empty())
@@ -137,15 +132,14 @@ void trainer_sharding(TrainingJob& job) {
   if (named) job.otherwise("sharding", *named, "deepspeed " + zero);
   if (named && zero.ends_with("offload"))
     job.cannot.emplace_back("the optimizer on the host: its copies are not predicted");
-  const bool elsewhere = job.find("zero_stage") != nullptr || (job.is_on("deepspeed") && !job.uses("deepspeed"));
-  if ((elsewhere || job.lacks_files) && !job.has("sharding"))
-    job.set_unknown("sharding", "unknown", "its DeepSpeed configuration says it");
+  const bool elsewhere = job.says("zero_stage") || (job.is_on("deepspeed") && !job.uses("deepspeed"));
+  if (elsewhere || job.lacks_files) job.otherwise_unknown("sharding", "its DeepSpeed configuration says it");
   const std::string fsdp = job.theirs("fsdp");
   const auto of_fsdp = [](const ForeignSetting& setting) {
     return setting.framework == "hugging face trainer" && setting.key.starts_with("fsdp_config.");
   };
   // Axolotl needs no word beside the settings; LLaMA-Factory 1 has its own.
-  const bool by_settings = (job.find("base_model") != nullptr && std::ranges::any_of(job.settings, of_fsdp)) ||
+  const bool by_settings = (job.says("base_model") && std::ranges::any_of(job.settings, of_fsdp)) ||
                            job.theirs("dist_config.name").starts_with("fsdp");
   if (!fsdp.empty() && fsdp != "false") {
     const bool gradients = contains(fsdp, "shard_grad_op") || contains(fsdp, "zero2");
@@ -158,7 +152,7 @@ void trainer_sharding(TrainingJob& job) {
     job.set("sharding", kept ? "gradients" : "parameters", "fsdp_config");
   }
   job.otherwise("sharding", "none", "DistributedDataParallel");
-  if (job.find("dp_shard_size") == nullptr) return;
+  if (!job.says("dp_shard_size")) return;
   const std::int64_t shard = job.number_or("data_parallel_shard", 1),
                      replicate = job.number_or("data_parallel_replicate", 1);
   if (shard > 1 && replicate > 1 && shard * replicate <= (1 << 20))
@@ -174,7 +168,7 @@ void trainer_precision(TrainingJob& job) {
     if (const auto name = mapped("bfloat16=bf16|bf16=bf16|float16=fp16|fp16=fp16", weights->value))
       job.set("precision", *name, from);
     else if (weights->value == "auto")
-      job.set_unknown("precision", "unknown", from + ": that of the checkpoint");
+      job.set_unknown("precision", from + ": that of the checkpoint");
   }
   if (job.is_on("pure_bf16")) job.set("precision", "bf16", "pure_bf16");  // of LLaMA-Factory
   if (job.is_on("fp8")) job.set("precision", "fp8", "fp8");               // beside bf16
@@ -184,14 +178,14 @@ void trainer_precision(TrainingJob& job) {
 void ms_swift(TrainingJob& job) {
   const std::string from = "default of ms-swift";
   take_defaults(job, "micro_batch_size=1 recompute=full", from);
-  if (!job.has("precision")) job.set_unknown("precision", "unknown", from + ": that of the checkpoint");
+  job.otherwise_unknown("precision", from + ": that of the checkpoint");
   if (job.has("gradient_accumulation") || job.has("global_batch_size")) return;
   const auto micro = job.number("micro_batch_size"), ranks = job.number("ranks");
   constexpr std::int64_t least = 16;
   if (micro && ranks && *micro > 0 && *ranks > 0)
     job.set("gradient_accumulation", (least - 1) / (*micro * *ranks) + 1, from + ": 16 sequences or more");
   else
-    job.set_unknown("gradient_accumulation", "unknown", from + ": the ranks decide");
+    job.set_unknown("gradient_accumulation", from + ": the ranks decide");
 }
 
 void trainer(TrainingJob& job) {
@@ -201,12 +195,12 @@ void trainer(TrainingJob& job) {
   if (!job.has("global_batch_size")) job.otherwise("gradient_accumulation", "1", "default of the Trainer");
   // A program that calls DeepSpeed itself has its own defaults.
   const ForeignSetting* zero = job.find("deepspeed");
-  const bool own = job.find("zero_stage") != nullptr || (zero != nullptr && zero->value.empty());
+  const bool own = job.says("zero_stage") || (zero != nullptr && zero->value.empty());
   // LLaMA-Factory, without Megatron's layout, recomputes unless told otherwise.
-  if (job.find("finetuning_type") != nullptr && job.find("tensor_model_parallel_size") == nullptr)
+  if (job.says("finetuning_type") && !job.says("tensor_model_parallel_size"))
     job.otherwise("recompute", job.is_on("disable_gradient_checkpointing") ? "none" : "full",
                   "default of LLaMA-Factory");
-  if (own && !job.has("precision")) job.set_unknown("precision", "unknown", "its program decides");
+  if (own) job.otherwise_unknown("precision", "its program decides");
   take_defaults(job, "precision=fp32 recompute=none overlap_grad_reduce=true", "default of the Trainer");
   trainer_sharding(job);
   if (const std::string name = job.text("model_name"); !name.empty() && !job.has("model.layers")) {
@@ -225,7 +219,7 @@ void conclude_hugging_face(TrainingJob& job) {
     });
   if (job.uses("hugging face model")) hugging_face_model(job);
   if (job.uses("deepspeed") || (job.framework == "megatron-deepspeed" && !job.lacks_files)) deepspeed(job);
-  const bool typed = job.find("distributed_type") != nullptr || !job.lacks_files;  // else its configuration decides
+  const bool typed = job.says("distributed_type") || !job.lacks_files;  // else its configuration decides
   if (job.uses("accelerate") && typed) accelerate(job);
   if (job.framework == "hugging face trainer") trainer(job);
 }

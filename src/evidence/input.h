@@ -13,6 +13,8 @@
 
 namespace harness::evidence {
 
+using Text = std::string_view;
+
 /// Reads the bytes of a file, or of standard input ("-"), in order and unpacks gzip. Memory use does not depend on the
 /// file size. A new Input on standard input continues where the previous one ended, and bytes shown by its head() are
 /// returned again. Only one may exist at a time.
@@ -103,6 +105,13 @@ template <class Map, class Key>
 typename Map::mapped_type value_at(const Map& map, const Key& key, typename Map::mapped_type otherwise) {
   const auto found = map.find(key);
   return found == map.end() ? std::move(otherwise) : found->second;
+}
+/// Returns whether the text begins with one of the parts separated by '|'.
+bool begins_with(std::string_view text, std::string_view parts);
+/// Appends a text with these arguments.
+template <class... Args>
+void say(std::vector<std::string>& to, fmt::format_string<Args...> text, Args&&... args) {
+  to.push_back(fmt::format(text, std::forward<Args>(args)...));
 }
 /// Appends a text unless it is already there.
 void add_once(std::vector<std::string>& to, std::string text);

@@ -190,7 +190,7 @@ class ConfigurationText {
             return !v.first.empty() && v.first == variable.environment_name;
           });
       if (left_out == 0) continue;
-      job_.cannot.push_back(fmt::format("{} is left out: {}", variable.name, reason));
+      say(job_.cannot, "{} is left out: {}", variable.name, reason);
       return true;
     }
     return false;
@@ -380,9 +380,9 @@ Answer answer_of(const TrainingJob& job) {
   if (!out.configuration.empty()) {
     const auto ranks = job.number("ranks");
     out.next.push_back(again + " -o job.yaml");
-    out.next.push_back(fmt::format("./harness plan job.yaml --ranks {}", ranks ? std::to_string(*ranks) : "N"));
+    say(out.next, "./harness plan job.yaml --ranks {}", ranks ? std::to_string(*ranks) : "N");
   } else if (const std::string options = configuration.options(); !options.empty()) {
-    out.next.push_back(fmt::format("{} {} -o job.yaml", again, options));
+    say(out.next, "{} {} -o job.yaml", again, options);
   }
   return out;
 }

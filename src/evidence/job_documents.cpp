@@ -13,15 +13,9 @@
 namespace harness::evidence {
 namespace {
 
-using Text = std::string_view;
-
 // Returns whether a line begins with one of these, ignoring leading blanks.
-bool has_line(Text text, std::initializer_list<Text> beginnings) {
-  for (Text line : split(text, '\n')) {
-    line = trim(line);
-    if (std::ranges::any_of(beginnings, [&](Text beginning) { return line.starts_with(beginning); })) return true;
-  }
-  return false;
+bool has_line(Text text, Text beginnings) {
+  return std::ranges::any_of(split(text, '\n'), [&](Text line) { return begins_with(trim(line), beginnings); });
 }
 
 constexpr Text nanogpt_names =
@@ -273,13 +267,11 @@ std::string framework_of_document(const std::vector<ForeignSetting>& settings) {
 bool is_launch_script(std::string_view text) {
   const Text first = text.substr(0, text.find('\n'));
   if (first.starts_with("#!")) return contains(first, "sh");
-  if (has_line(text, {"#SBATCH ", "#PBS ", "#BSUB "})) return true;
-  static constexpr std::array<Text, 12> starters{
-      "torchrun ",          "srun ",           "mpirun ",   "mpiexec ", "deepspeed ", "accelerate ",
-      "accelerate-launch ", "colossalai run ", "composer ", "python ",  "python3 ",   "exec "};
-  static constexpr std::array<Text, 5> front_ends{"swift sft ", "swift pt ", "swift rlhf ", "llamafactory-cli train ",
-                                                  "axolotl train "};
-  const auto in_text = [&](Text words) { return contains(text, words); };
+  if (has_line(text, "#SBATCH |#PBS |#BSUB ")) return true;
+  constexpr Text starters =
+      "torchrun |srun |mpirun |mpiexec |deepspeed |accelerate |accelerate-launch |colossalai run |composer |python |"
+      "python3 |exec ";
+  constexpr Text front_ends = "swift sft |swift pt |swift rlhf |llamafactory-cli train |axolotl train ";
   for (Text line : split(text, '\n')) {
     line = trim(line);
     if (line.empty() || line.starts_with('#')) continue;
@@ -288,9 +280,9 @@ bool is_launch_script(std::string_view text) {
     constexpr Text commands = "export|set|unset|cd|source|echo|mkdir|ulimit|module|ml|conda|nvidia-smi|hostname|ls|git";
     const bool shell =
         is_one_of(commands, word) || (contains(word, "=") && word.find_first_of(":.(<[{\"'") > word.find('='));
-    const bool launches = starts_with_any(line, starters) || starts_with_any(line, front_ends);
-    const bool starts = std::ranges::any_of(starters, in_text) && (in_text(".py") || in_text(" -m "));
-    return (shell || launches) && (starts || std::ranges::any_of(front_ends, in_text));
+    const bool launches = begins_with(line, starters) || begins_with(line, front_ends);
+    const bool starts = has_any(text, starters) && has_any(text, ".py| -m ");
+    return (shell || launches) && (starts || has_any(text, front_ends));
   }
   return false;
 }
@@ -328,7 +320,7 @@ bool JobReader::recognises(std::string_view head) {
     return std::ranges::any_of(parts, is_mark);
   }
   if (is_assignments(text)) return true;
-  if (has_line(text, {"[training]", "[model]", "[parallelism]", "[job]"}))
+  if (has_line(text, "[training]|[model]|[parallelism]|[job]"))
     return contains(text, "flavor") || contains(text, "seq_len") || contains(text, "_degree");
   // YAML: every unindented line is a key or an item, and at least one key is known.
   bool known = false;

@@ -13,8 +13,6 @@
 namespace harness::evidence {
 namespace {
 
-using Text = std::string_view;
-
 // Frameworks that use Megatron-LM's field names.
 constexpr Text like_megatron = "megatron-bridge|nemo|megatron-lm";
 
@@ -110,14 +108,13 @@ void keep(TrainingJob& job, const ForeignSetting& setting, Text here, std::optio
     job.set(here, *as_switch, origin);
     job.more_arguments.push_back(setting.why_unknown);
   } else if (!setting.why_unknown.empty()) {
-    job.set_unknown(here, "unknown", setting.why_unknown);
-    add_once(job.refused, setting.why_unknown);
+    job.refuse(here, setting.why_unknown);
   } else if (setting.value == "auto" && !ours) {  // stands for what another file says
-    if (!job.has(here)) job.set_unknown(here, "unknown", origin + ": auto");
+    job.otherwise_unknown(here, origin + ": auto");
   } else if (ours) {
     job.set(here, *ours, origin);
   } else if (!setting.value.empty() && !is_one_of("false|False|none|None|no|null|0", setting.value)) {
-    job.cannot.push_back(fmt::format("{} {}: harness has nothing like it", setting.key, setting.value));
+    say(job.cannot, "{} {}: harness has nothing like it", setting.key, setting.value);
   }
 }
 
@@ -161,27 +158,21 @@ bool translate(TrainingJob& job, const ForeignSetting& setting, const Table& tab
 }
 
 // Prefixes of Megatron-LM flags that do not affect the step time counted here.
-const std::vector<Text>& harmless_beginnings() {
-  static const std::vector<Text> beginnings = split(
-      "--DDP-impl|--account-for|--adam|--apply-layernorm|--async-save|--attention-|--bias-|--calculate-|"
-      "--ckpt-|--clip-grad|--context-parallel|--cross-entropy|--data-|--dataloader-|--decoupled-|--deepspeed|"
-      "--dist-ckpt|--distributed-|--enable-exp|--eval-|--exit-|--finetune|--fp4-|--fp8-|--hidden-|"
-      "--init-method|--init-model|--kill-switch|--kv-channels|--load|--local|--log-|--loss-scale|--lr|"
-      "--make-vocab|--manual-gc|--merge-file|--min-lr|--mock-data|--moe-|--no-|--no-load-|--no-save-|"
-      "--norm-epsilon|--num-experts|--num-moe|--num-workers|--optimizer|--overlap-p2p|--override-|--override_|"
-      "--pp-partition|--profile|--rampup-|--recompute-modules|--repeated-|--rotary-|--save|--seed|--split|"
-      "--tensorboard|--timing-|--tokenizer-|--train-|--transformer-impl|--use-contiguous|--use-custom|"
-      "--use-distributed|--use-mcore|--valid-|--vocab-|--wandb|--weight-decay",
-      '|');
-  return beginnings;
-}
-bool says_nothing(Text flag) {
-  return std::ranges::any_of(harmless_beginnings(), [&](Text beginning) { return flag.starts_with(beginning); });
-}
+const std::vector<Text> harmless_beginnings = split(
+    "--DDP-impl|--account-for|--adam|--apply-layernorm|--async-save|--attention-|--bias-|--calculate-|"
+    "--ckpt-|--clip-grad|--context-parallel|--cross-entropy|--data-|--dataloader-|--decoupled-|--deepspeed|"
+    "--dist-ckpt|--distributed-|--enable-exp|--eval-|--exit-|--finetune|--fp4-|--fp8-|--hidden-|"
+    "--init-method|--init-model|--kill-switch|--kv-channels|--load|--local|--log-|--loss-scale|--lr|"
+    "--make-vocab|--manual-gc|--merge-file|--min-lr|--mock-data|--moe-|--no-|--no-load-|--no-save-|"
+    "--norm-epsilon|--num-experts|--num-moe|--num-workers|--optimizer|--overlap-p2p|--override-|--override_|"
+    "--pp-partition|--profile|--rampup-|--recompute-modules|--repeated-|--rotary-|--save|--seed|--split|"
+    "--tensorboard|--timing-|--tokenizer-|--train-|--transformer-impl|--use-contiguous|--use-custom|"
+    "--use-distributed|--use-mcore|--valid-|--vocab-|--wandb|--weight-decay",
+    '|');
 
 // Completes an abbreviated flag: Megatron-LM's command line accepts an unambiguous prefix of a name.
 std::string whole_flag(const std::string& flag) {
-  std::vector<std::string> known(harmless_beginnings().begin(), harmless_beginnings().end());  // "--optimizer" is whole
+  std::vector<std::string> known(harmless_beginnings.begin(), harmless_beginnings.end());  // "--optimizer" is whole
   const auto add_keys = [&](const auto& rows) {
     for (const auto& row : rows)
       for (Text key : split(row.key, '|')) known.emplace_back(key);
@@ -200,8 +191,7 @@ std::string whole_flag(const std::string& flag) {
   return std::ranges::all_of(fitting, [&](const std::string& name) { return name.starts_with(first); }) ? first : flag;
 }
 
-}  // namespace
-
+// Rewrites settings that use Megatron-LM's field names as Megatron-LM flags.
 void prepare_settings(TrainingJob& job) {
   for (ForeignSetting& setting : job.settings) {  // written by NeMo's launcher
     if (job.framework == "nemo" && setting.key.starts_with("training.")) setting.key.erase(0, Text("training.").size());
@@ -214,7 +204,10 @@ void prepare_settings(TrainingJob& job) {
   }
 }
 
+}  // namespace
+
 void translate(TrainingJob& job) {
+  prepare_settings(job);
   std::vector<std::string> unknown;
   for (ForeignSetting& setting : job.settings) {
     const Text framework = setting.framework.empty() ? Text(job.framework) : Text(setting.framework);
@@ -235,7 +228,7 @@ void translate(TrainingJob& job) {
       setting.key = replaced(setting.key, {{'_', "-"}});  // as Megatron-LLM writes its flags
     if (job.framework == "megatron-lm" && setting.framework.empty() && setting.key.starts_with("--")) {
       std::string whole = whole_flag(setting.key);
-      if (whole != setting.key) job.note(fmt::format("{} is taken for {}", setting.key, whole));
+      if (whole != setting.key) job.note("{} is taken for {}", setting.key, whole);
       setting.key = std::move(whole);
     }
     const Text name = framework == "megatron-deepspeed" ? Text("megatron-lm") : framework;
@@ -245,12 +238,13 @@ void translate(TrainingJob& job) {
       if (!known && fits) known = translate(job, setting, table);
     }
     if (!known && job.framework.starts_with("megatron-") && job.framework != "megatron-bridge" &&
-        setting.framework.empty() && setting.key.starts_with("--") && !says_nothing(setting.key))
+        setting.framework.empty() && setting.key.starts_with("--") &&
+        !starts_with_any(setting.key, harmless_beginnings))
       unknown.push_back(setting.key);
   }
-  if (!unknown.empty()) job.note(fmt::format("flags that are not known here: {}", join_first(unknown, 8)));
+  if (!unknown.empty()) job.note("flags that are not known here: {}", join_first(unknown, 8));
   if (!job.more_arguments.empty())
-    job.note(fmt::format("arguments that are not known and may say more: {}", join_first(job.more_arguments, 4)));
+    job.note("arguments that are not known and may say more: {}", join_first(job.more_arguments, 4));
 }
 
 std::string TrainingJob::text(std::string_view name) const {
@@ -270,9 +264,12 @@ std::int64_t TrainingJob::degree(std::string_view axis) const {
   return std::clamp<std::int64_t>(number_or(fmt::format("layout.{}_parallel", axis), 1), 1, 1 << 20);
 }
 
-const ForeignSetting* TrainingJob::find(std::string_view key) const {
-  const auto found = std::find_if(settings.rbegin(), settings.rend(), [&](const auto& s) { return s.key == key; });
-  return found == settings.rend() ? nullptr : &*found;
+const ForeignSetting* TrainingJob::find(std::string_view keys) const {
+  for (const Text key : split(keys, '|')) {
+    const auto found = std::find_if(settings.rbegin(), settings.rend(), [&](const auto& s) { return s.key == key; });
+    if (found != settings.rend()) return &*found;
+  }
+  return nullptr;
 }
 
 std::string TrainingJob::theirs(std::string_view key) const {
@@ -289,9 +286,9 @@ bool TrainingJob::is_on(std::string_view key) {
 
 void TrainingJob::set_by_switch(std::string_view name, std::string_view key, const char* on, const char* off,
                                 const std::string& origin) {
+  const ForeignSetting* setting = find(key);
+  if (setting != nullptr && setting->is_open()) return refuse(name, setting->why_unknown);
   set(name, is_on(key) ? on : off, origin);
-  if (const ForeignSetting* setting = find(key); setting != nullptr && setting->is_open())
-    set_unknown(name, "unknown", setting->why_unknown);
 }
 
 bool TrainingJob::uses(std::string_view name) const {

@@ -11,37 +11,31 @@
 namespace harness::evidence {
 namespace {
 
-using Text = std::string_view;
-
 // Returns the framework that the command line belongs to.
 std::string framework_of_program(const TrainingJob& job) {
   const std::string program = job.theirs("program"), name = file_name(program);
-  const auto any = [&](std::initializer_list<Text> keys) {
-    return std::ranges::any_of(keys, [&](Text key) { return job.find(key) != nullptr; });
+  const auto begins = [&](Text beginnings) {
+    return std::ranges::any_of(job.settings, [&](const ForeignSetting& setting) {
+      return setting.framework.empty() && begins_with(setting.key, beginnings);
+    });
   };
-  const auto begins = [&](Text beginning) {
-    return std::ranges::any_of(
-        job.settings, [&](const ForeignSetting& s) { return s.framework.empty() && s.key.starts_with(beginning); });
-  };
-  if (contains(program, "scripts/performance") || (any({"-ng"}) && any({"-m", "-mr"})) ||
-      any({"--model_recipe_name", "train.global_batch_size", "train.micro_batch_size"}))
+  if (contains(program, "scripts/performance") || (job.says("-ng") && job.says("-m|-mr")) ||
+      job.says("--model_recipe_name|train.global_batch_size|train.micro_batch_size"))
     return "megatron-bridge";
-  if ((begins("trainer.") && begins("model.")) || begins("training.trainer.") || begins("training.model."))
-    return "nemo";
-  if (any({"--num-layers", "--num-layer", "--tensor-model-parallel-size", "--tensor_model_parallel_size",
-           "--micro-batch-size", "--hidden-size", "--yaml-cfg"}))
-    return any({"--deepspeed", "--deepspeed_config", "--deepspeed-config", "--zero-stage"}) ? "megatron-deepspeed"
-                                                                                            : "megatron-lm";
-  if (contains(program, "torchtitan") || begins("--training.") || begins("--parallelism.") || begins("--job.config"))
-    return "torchtitan";
+  if ((begins("trainer.") && begins("model.")) || begins("training.trainer.|training.model.")) return "nemo";
+  if (job.says("--num-layers|--num-layer|--tensor-model-parallel-size|--tensor_model_parallel_size|--micro-batch-size|"
+               "--hidden-size|--yaml-cfg")) {
+    const bool zero = job.says("--deepspeed|--deepspeed_config|--deepspeed-config|--zero-stage");
+    return zero ? "megatron-deepspeed" : "megatron-lm";
+  }
+  if (contains(program, "torchtitan") || begins("--training.|--parallelism.|--job.config")) return "torchtitan";
   if (contains(lower(program), "maxtext")) return "maxtext";
   if (job.launcher == "composer" || contains(program, "llmfoundry")) return "llm-foundry";
-  const bool trainer = begins("--per_device") || begins("--per-device") || contains(program, "swift/cli/") ||
-                       any({"--model_name_or_path", "--fsdp", "--bf16"});
-  if (name == "train.py" && !trainer &&
-      (any({"--batch_size", "--block_size", "--n_layer"}) || contains(job.theirs("argument"), "config/")))
-    return "nanogpt";
-  if (trainer || any({"--gradient_accumulation_steps"})) return "hugging face trainer";
+  const bool trainer = begins("--per_device|--per-device") || contains(program, "swift/cli/") ||
+                       job.says("--model_name_or_path|--fsdp|--bf16");
+  const bool sized = job.says("--batch_size|--block_size|--n_layer") || contains(job.theirs("argument"), "config/");
+  if (name == "train.py" && !trainer && sized) return "nanogpt";
+  if (trainer || job.says("--gradient_accumulation_steps")) return "hugging face trainer";
   if (name.starts_with("pretrain_")) return "megatron-lm";
   return "";
 }
@@ -61,7 +55,7 @@ void ask_for_files(TrainingJob& job, const NameValues& given) {
     const bool lacks_part = stem.empty() || stem.ends_with('_') || stem.ends_with('-');
     const char* remedy =
         lacks_part ? "a variable in this name seems to be empty: set it, and give the file as well" : "give it as well";
-    job.refused.push_back(fmt::format("{} is named at {}: {}", with_stars(name), setting.origin, remedy));
+    say(job.refused, "{} is named at {}: {}", with_stars(name), setting.origin, remedy);
     const bool has_defaults = job.framework == "maxtext" && name == "base.yml";  // which are known
     job.lacks_files = job.lacks_files || !has_defaults;
   }
@@ -82,8 +76,7 @@ void take_log(TrainingJob& job, const TrainingLog& log) {
     if (said <= 0 || std::string_view(key) == "dp") continue;  // replicas are derived from the ranks
     const auto written = job.number(name);
     if (written && *written != said)
-      job.problems.push_back(
-          fmt::format("{} is {} in the files and {} in the log: the log counts, it is what ran", key, *written, said));
+      say(job.problems, "{} is {} in the files and {} in the log: the log counts, it is what ran", key, *written, said);
     job.set(name, said, "the log");
   }
   if (log.gpu.empty() || job.has("hardware")) return;
@@ -104,8 +97,8 @@ void refuse_numbers(TrainingJob& job) {
       continue;
     }
     const std::string origin = job.values[name].origin;
-    job.problems.push_back(fmt::format("{} ({}): a whole number is expected", quote(text), origin));
-    job.set_unknown(name, "unknown", origin);
+    say(job.problems, "{} ({}): a whole number is expected", quote(text), origin);
+    job.set_unknown(name, origin);
   }
 }
 
@@ -113,8 +106,8 @@ void refuse_numbers(TrainingJob& job) {
 bool reads(Text script, const std::string& name, Text other) {
   return std::ranges::any_of(split(script, '\n'), [&](Text line) {
     line = trim(line);
-    const bool sources = line.starts_with("source ") || line.starts_with(". ");
-    return (sources || is_launch_script(other)) && !line.starts_with('#') && contains(line, name);
+    return (begins_with(line, "source |. ") || is_launch_script(other)) && !line.starts_with('#') &&
+           contains(line, name);
   });
 }
 
@@ -202,14 +195,14 @@ std::string JobReader::take_documents(const NameValues& documents, const Trainin
       found = settings_of_document(file, text);
     } catch (const Error& error) {
       if (files_.size() == 1) fail("{}: {}", quote(name), error.what());
-      job.refused.push_back(fmt::format("{}: {}", file, error.what()));
+      say(job.refused, "{}: {}", file, error.what());
       continue;
     }
     const std::string framework = framework_of_document(found);
     const auto not_read =
         mapped("gpt-neox=GPT-NeoX are not read; its logs are|nanotron=Nanotron are not read|olmo=OLMo are not read",
                framework);
-    if (not_read) job.refused.push_back(fmt::format("{}: configurations of {}", file, *not_read));
+    if (not_read) say(job.refused, "{}: configurations of {}", file, *not_read);
     if (framework.empty() || not_read) continue;
     for (const ForeignSetting& setting : found) {
       if (!setting.why_unknown.empty() && framework == "nanogpt") job.refused.push_back(setting.why_unknown);
@@ -253,7 +246,6 @@ TrainingJob JobReader::finish(const Gaps& gaps, const TrainingLog* log) {
   if (log == nullptr && job.framework.empty() && says_nothing && job.refused.empty())
     fail("{}: not a configuration of a framework that harness knows", quote(job.files.front()));
   ask_for_files(job, documents);
-  prepare_settings(job);
   translate(job);
   refuse_numbers(job);
   if (log != nullptr) take_log(job, *log);

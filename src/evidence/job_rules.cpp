@@ -9,14 +9,12 @@
 namespace harness::evidence {
 namespace {
 
-using Text = std::string_view;
-
 // Gives the first and last stage one layer less if the layers divide evenly only that way.
 void count_embedding(TrainingJob& job, std::int64_t pieces, const char* whose) {
   const std::int64_t layers = job.number_or("model.layers", 0);
   if (layers % pieces == 0 || (layers + 2) % pieces != 0) return;
   job.set("embedding_as_layer", "true", "first and last stage have a layer less");
-  job.note(fmt::format("{} layers do not divide by {}: {} first and last stage have one less", layers, pieces, whose));
+  job.note("{} layers do not divide by {}: {} first and last stage have one less", layers, pieces, whose);
 }
 
 // Since February 2026 configurations are Python and known only by name: "llama3_8b".
@@ -33,7 +31,7 @@ void titan_model(TrainingJob& job, bool by_name) {
           "options do not set is not known here");
       for (const char* key : {"model.sequence", "micro_batch_size", "precision", "recompute", "layout.tensor_parallel",
                               "layout.pipeline_parallel", "layout.context_parallel", "expert_parallel"}) {
-        if (!job.has(key)) job.set_unknown(key, "unknown", fmt::format("{} decides", quote(flavor)));
+        job.otherwise_unknown(key, fmt::format("{} decides", quote(flavor)));
       }
     }
     flavor = flavor.substr(flavor.rfind('_') + 1);
@@ -46,7 +44,7 @@ void titan_model(TrainingJob& job, bool by_name) {
   if (name.empty()) name = "llama3";
   job.otherwise("model.sequence", "2048", "default of torchtitan");
   take_model(job, name + "-" + lower(flavor), from);
-  if (is_one_of("deepseek_v3|llama4|gpt_oss", name)) job.cannot.push_back(fmt::format("experts of {}", name));
+  if (is_one_of("deepseek_v3|llama4|gpt_oss", name)) say(job.cannot, "experts of {}", name);
 }
 
 void titan_batch(TrainingJob& job) {
@@ -57,7 +55,7 @@ void titan_batch(TrainingJob& job) {
              step_tokens = job.their_number("training.num_tokens_per_train_step");
   if (tokens && *tokens >= context) {
     job.set("micro_batch_size", *tokens / context, "tokens of a micro-batch / context");
-    job.note(fmt::format("{} tokens per micro-batch / context {} = {} sequences", *tokens, context, *tokens / context));
+    job.note("{} tokens per micro-batch / context {} = {} sequences", *tokens, context, *tokens / context);
   }
   if (step_tokens && *step_tokens >= context)
     job.set("global_batch_size", *step_tokens / context, "tokens of a step / context");
@@ -65,15 +63,14 @@ void titan_batch(TrainingJob& job) {
   if (stages == 1 || !job.number("micro_batch_size")) return;
   const std::int64_t local = job.number_or("micro_batch_size", 1);
   auto micro = job.their_number("parallelism.pipeline_parallel_microbatch_size").value_or(1);
-  if (job.find("experimental.pipeline_parallel_degree") != nullptr)  // until April 2025; default: one per stage
+  if (job.says("experimental.pipeline_parallel_degree"))  // until April 2025; default: one per stage
     micro = local /
             std::max<std::int64_t>(1, job.their_number("experimental.pipeline_parallel_microbatches").value_or(stages));
   micro = std::max<std::int64_t>(1, micro);
   job.set("local_batch", local, job.values["micro_batch_size"].origin);
   job.set("micro_batch_size", micro, "parallelism.pipeline_parallel_microbatch_size");
-  job.note(
-      fmt::format("local_batch_size {} is per data-parallel rank and is what the pipeline cuts: {} micro-batches of {}",
-                  local, local / micro, micro));
+  job.note("local_batch_size {} is per data-parallel rank and is what the pipeline cuts: {} micro-batches of {}", local,
+           local / micro, micro);
 }
 
 // Returns the number of pieces that the layers are cut into.
@@ -91,7 +88,7 @@ std::int64_t titan_pipeline(TrainingJob& job) {
   chunks = stages == 1 ? 1 : std::min<std::int64_t>(chunks, 1 << 20);
   const char* nearest = chunks > 1 ? "interleaved" : "1f1b";
   if (!plain.empty() && !is_one_of("1f1b|gpipe|interleaved1f1b", plain))
-    job.cannot.push_back(fmt::format("schedule {} (nearest: {})", schedule, nearest));
+    say(job.cannot, "schedule {} (nearest: {})", schedule, nearest);
   job.set("virtual_pipeline", chunks, from);
   job.set("pipeline_schedule", plain == "gpipe" ? "gpipe" : nearest, from);
   count_embedding(job, stages * chunks, "torchtitan's");
@@ -108,8 +105,8 @@ void titan_checkpoints(TrainingJob& job, bool by_name, std::int64_t pieces) {
     // It keeps the outputs of attention and every other product: time and memory match neither none nor full.
     const char* chosen = budget ? "by a memory budget" : "by operation";
     job.set("recompute", "none", "activation_checkpoint", fmt::format("{} (nearest: none)", chosen));
-    job.cannot.push_back(fmt::format(
-        "selective checkpoints {} (nearest: recompute none): a prediction is shorter and needs more memory", chosen));
+    say(job.cannot, "selective checkpoints {} (nearest: recompute none): a prediction is shorter and needs more memory",
+        chosen);
     return;
   }
   const auto every = number_in<std::int64_t>(option).value_or(2);  // in harness the first: equal memory and time
@@ -141,14 +138,12 @@ void titan_shards(TrainingJob& job) {
 void leave_to_configuration(TrainingJob& job, std::initializer_list<const char*> names) {
   if (!job.lacks_files) return;
   job.note("what is not on the command line stands in the configuration, which was not given");
-  for (const char* name : names) {
-    if (!job.has(name)) job.set_unknown(name, "unknown", "a configuration that was not given");
-  }
+  for (const char* name : names) job.otherwise_unknown(name, "a configuration that was not given");
 }
 
 void torchtitan(TrainingJob& job) {
   if (job.lacks_files) return leave_to_configuration(job, {});
-  const bool by_name = job.find("config") != nullptr;
+  const bool by_name = job.says("config");
   titan_model(job, by_name);
   titan_batch(job);
   titan_checkpoints(job, by_name, titan_pipeline(job));
@@ -163,7 +158,7 @@ void torchtitan(TrainingJob& job) {
 }
 
 void foundry(TrainingJob& job) {
-  const auto is_decided = [&](Text key) { return !job.lacks_files || job.find(key) != nullptr; };
+  const auto is_decided = [&](Text key) { return !job.lacks_files || job.says(key); };
   const std::string from = "default of llm-foundry", name = job.text("model_name");
   if (!name.empty()) {
     take_model(job, name, "model.pretrained_model_name_or_path");
@@ -186,8 +181,7 @@ void foundry(TrainingJob& job) {
   const char* divided = whole ? "parameters" : "gradients";
   if (!strategy.empty() || !job.lacks_files)
     job.set("sharding", strategy.empty() || strategy == "NO_SHARD" ? "none" : divided, "fsdp_config.sharding_strategy");
-  if (strategy.starts_with("HYBRID") || strategy.starts_with("_HYBRID"))
-    job.set("sharding_group", "node", "fsdp_config.sharding_strategy");
+  if (begins_with(strategy, "HYBRID|_HYBRID")) job.set("sharding_group", "node", "fsdp_config.sharding_strategy");
   constexpr Text checkpoints = "fsdp_config.activation_checkpointing";
   if (is_decided(checkpoints)) job.set_by_switch("recompute", checkpoints, "full", "none", std::string(checkpoints));
   const bool pure = job.theirs("fsdp_config.mixed_precision") == "PURE" && job.text("precision") == "bf16";
@@ -211,8 +205,8 @@ void nanogpt(TrainingJob& job) {
   const auto micro = job.number("micro_batch_size"), ranks = job.number("ranks");
   if (micro && all > 0) job.set("global_batch_size", *micro * all, "batch_size x gradient_accumulation_steps");
   if (!ranks)
-    job.set_unknown("gradient_accumulation", fmt::format("{} / ranks", all),
-                    "gradient_accumulation_steps of all ranks");
+    job.set_unknown("gradient_accumulation", "gradient_accumulation_steps of all ranks",
+                    fmt::format("{} / ranks", all));
   job.note(
       "gradient_accumulation_steps counts all ranks together (since March 2023); what is not named is a default of "
       "train.py");
@@ -272,8 +266,7 @@ void maxtext(TrainingJob& job) {
   if (ranks) job.otherwise("ranks", *ranks, "ici x dcn of all axes");
   ranks = job.number("ranks");
   if (shards && *shards > 1 && !ranks)
-    job.note(fmt::format("ici x dcn of fsdp: {} shards; data parallelism takes what remains, so ranks are a multiple",
-                         *shards));
+    job.note("ici x dcn of fsdp: {} shards; data parallelism takes what remains, so ranks are a multiple", *shards);
   leave_to_configuration(job, {"precision", "recompute"});
   take_defaults(job, "recompute=full precision=bf16 overlap_grad_reduce=true", "default of MaxText");
   const auto each = as_number(job.theirs("per_device_batch_size"));
@@ -285,7 +278,7 @@ void maxtext(TrainingJob& job) {
     job.set("global_batch_size", fmt::format("{:.0f}", of_rank * static_cast<double>(*ranks)),
             "per_device_batch_size x ranks");
   else
-    job.set_unknown("global_batch_size", fmt::format("{:g} x ranks", of_rank), "per_device_batch_size");
+    job.set_unknown("global_batch_size", "per_device_batch_size", fmt::format("{:g} x ranks", of_rank));
 }
 
 void recipe(TrainingJob& job) {  // Megatron-Bridge's command line, and llmb
@@ -317,8 +310,7 @@ void hybrid_sharding(TrainingJob& job, std::int64_t shard, std::int64_t replicat
   job.set("sharding_group", node ? "node" : "data", origin,
           fmt::format("HSDP: {} shard, {} replicate", shard, replicate));
   if (!node && shard < (1 << 20) && replicate < (1 << 20))
-    job.cannot.push_back(
-        fmt::format("sharding among {} of {} replicas (nearest: among all)", shard, shard * replicate));
+    say(job.cannot, "sharding among {} of {} replicas (nearest: among all)", shard, shard * replicate);
 }
 
 void conclude_framework(TrainingJob& job) {

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 
 #include "base/text.h"
 #include "evidence/input.h"
@@ -8,8 +7,6 @@
 // Derives ranks, replicas and batches from each other, and finds contradictions.
 
 namespace harness::evidence {
-
-using Text = std::string_view;
 
 bool is_sharded_pipeline(const TrainingJob& job) {
   const std::string sharding = job.text("sharding");
@@ -20,61 +17,48 @@ namespace {
 
 constexpr std::int64_t most_of_an_axis = 1 << 20;
 
-struct Shape {
-  TrainingJob& job;
-  // A recipe without a layout gets the one of its release.
-  bool model_alone = job.framework == "hugging face model",
-       recipe = job.framework.starts_with("llmb") || (job.framework == "megatron-bridge" && job.has("model_name"));
-  std::int64_t tensor = 1, stages = 1, context = 1;
-
-  void problem(std::string text) { job.problems.push_back(std::move(text)); }
-  void cannot(std::string text) { job.cannot.push_back(std::move(text)); }
-  std::int64_t size(Text name) const { return std::max<std::int64_t>(1, job.number_or(name, 1)); }
-  void layout();
-  void replicas();
-  void batch();
-  void divisions();
-  void expert_ranks();
-  void experts();
-  void limits();
-};
-
-void Shape::layout() {
-  constexpr std::array<const char*, 3> axes{"layout.tensor_parallel", "layout.pipeline_parallel",
-                                            "layout.context_parallel"};
-  for (const char* axis : axes) {
-    if (recipe && !job.has(axis)) job.set_unknown(axis, "unknown", "the recipe decides");
-    if (!model_alone && job.framework != "deepspeed") job.otherwise(axis, "1", "default");
-  }
-  if (!model_alone && !recipe && job.framework != "deepspeed") job.otherwise("expert_parallel", "1", "default");
-  tensor = size("layout.tensor_parallel");
-  stages = size("layout.pipeline_parallel");
-  context = size("layout.context_parallel");
-  if (std::max({tensor, stages, context}) > most_of_an_axis)
-    fail("degrees of parallelism above {} are not possible", most_of_an_axis);
+bool is_model_alone(const TrainingJob& job) {
+  return job.framework == "hugging face model";
 }
 
-void Shape::replicas() {
+// A recipe without a layout gets the one of its release.
+bool is_recipe(const TrainingJob& job) {
+  return job.framework.starts_with("llmb") || (job.framework == "megatron-bridge" && job.has("model_name"));
+}
+
+void complete_layout(TrainingJob& job) {
+  const bool has_defaults = !is_model_alone(job) && job.framework != "deepspeed";
+  for (const char* axis : {"layout.tensor_parallel", "layout.pipeline_parallel", "layout.context_parallel"}) {
+    if (is_recipe(job)) job.otherwise_unknown(axis, "the recipe decides");
+    if (has_defaults) job.otherwise(axis, "1", "default");
+    if (job.number_or(axis, 1) > most_of_an_axis)
+      fail("degrees of parallelism above {} are not possible", most_of_an_axis);
+  }
+  if (has_defaults && !is_recipe(job)) job.otherwise("expert_parallel", "1", "default");
+}
+
+void divide_ranks(TrainingJob& job) {
+  const std::int64_t tensor = job.degree("tensor"), stages = job.degree("pipeline"), context = job.degree("context");
   const std::int64_t replica = std::min(tensor * stages, most_of_an_axis) * context;
   const auto ranks = job.number("ranks");
   const auto open = [&](Text axis) { return job.has(axis) && !job.number(axis); };
   if (open("layout.tensor_parallel") || open("layout.pipeline_parallel") || open("layout.context_parallel")) {
-    job.set_unknown("data_parallel", "unknown", "the layout is not known");
+    job.set_unknown("data_parallel", "the layout is not known");
   } else if (ranks && *ranks % replica != 0) {
-    job.set_unknown("data_parallel", "none", "ranks / (TP x PP x CP)");
-    problem(fmt::format(
+    job.set_unknown("data_parallel", "ranks / (TP x PP x CP)", "none");
+    say(job.problems,
         "{} ranks cannot hold TP {} x PP {}{} = {} ranks: give the launcher more ranks, or the model fewer stages",
-        *ranks, tensor, stages, context > 1 ? fmt::format(" x CP {}", context) : "", replica));
+        *ranks, tensor, stages, context > 1 ? fmt::format(" x CP {}", context) : "", replica);
   } else if (ranks) {
     job.set("data_parallel", *ranks / replica, fmt::format("{} ranks / {}", *ranks, replica));
-  } else if (!model_alone && !recipe && !job.number("data_parallel")) {
-    job.set_unknown("data_parallel", replica == 1 ? "ranks" : fmt::format("ranks / {}", replica),
-                    "ranks are not known");
+  } else if (!is_model_alone(job) && !is_recipe(job) && !job.number("data_parallel")) {
+    job.set_unknown("data_parallel", "ranks are not known",
+                    replica == 1 ? "ranks" : fmt::format("ranks / {}", replica));
   }
 }
 
 // Any three of micro-batch, accumulation, replicas and global batch determine the fourth.
-void Shape::batch() {
+void divide_batch(TrainingJob& job) {
   const auto replicas = job.number("data_parallel"), micro = job.number("micro_batch_size"),
              accumulation = job.number("gradient_accumulation");
   auto global = job.number("global_batch_size");
@@ -82,12 +66,10 @@ void Shape::batch() {
   const bool open = job.has("data_parallel") && job.text("data_parallel").empty() && !job.number("ranks");
   const std::int64_t local = job.number("local_batch").value_or(micro.value_or(0));  // per replica at once
   const auto in_replicas = [&](const char* name, std::string text) {
-    if (open && !job.has(name)) job.set_unknown(name, std::move(text), "the replicas are not known");
+    if (open && !job.has(name)) job.set_unknown(name, "the replicas are not known", std::move(text));
   };
   if (!global && micro && !accumulation && job.has("gradient_accumulation")) {
-    if (!job.has("global_batch_size"))
-      job.set_unknown("global_batch_size", "unknown", "the accumulated micro-batches are not known");
-    return;
+    return job.otherwise_unknown("global_batch_size", "the accumulated micro-batches are not known");
   }
   if (!global && micro) {
     const std::int64_t each = local * accumulation.value_or(1);
@@ -109,52 +91,55 @@ void Shape::batch() {
   if (!replicas || *replicas < 1) return;
   const std::int64_t at_once = *micro * *replicas;
   if (*global % at_once != 0)
-    return problem(fmt::format("{} sequences do not divide among {} replicas of {}: change the batch or the ranks",
-                               *global, *replicas, *micro));
+    return say(job.problems, "{} sequences do not divide among {} replicas of {}: change the batch or the ranks",
+               *global, *replicas, *micro);
   if (job.uses("deepspeed") && accumulation && *accumulation != *global / at_once)
-    problem(fmt::format("{} sequences are not {} replicas x {} x {} accumulated: DeepSpeed stops at them", *global,
-                        *replicas, *micro, *accumulation));
+    say(job.problems, "{} sequences are not {} replicas x {} x {} accumulated: DeepSpeed stops at them", *global,
+        *replicas, *micro, *accumulation);
   job.set("gradient_accumulation", *global / at_once, "global / (micro x DP)");
 }
 
 // Reports sizes that do not divide and groups that span more than a node.
-void Shape::divisions() {
+void check_divisions(TrainingJob& job) {
+  const std::int64_t tensor = job.degree("tensor"), stages = job.degree("pipeline"),
+                     chunks = std::max<std::int64_t>(1, job.number_or("virtual_pipeline", 1));
   if (job.number("model.heads")) job.otherwise("model.kv_heads", job.text("model.heads"), "as many as heads");
   const auto layers = job.number("model.layers"), heads = job.number("model.heads"),
              kv_heads = job.number("model.kv_heads"), hidden = job.number("model.hidden"),
              width = job.number("head_dim"), per_node = job.number("ranks_per_node");
   if (hidden && heads && *heads > 0 && width && *width != *hidden / *heads)
-    cannot(fmt::format("heads of width {}: hidden / heads = {} is counted", *width, *hidden / *heads));
-  const std::int64_t chunks = size("virtual_pipeline");
+    say(job.cannot, "heads of width {}: hidden / heads = {} is counted", *width, *hidden / *heads);
   const std::int64_t counted = layers.value_or(0) + (job.text("embedding_as_layer") == "true" ? 2 : 0);
   if (layers && !job.has("uneven_stages") && counted % (stages * std::min(chunks, most_of_an_axis)) != 0)
-    problem(fmt::format("{} layers do not divide into {} stages{}", *layers, stages,
-                        chunks > 1 ? fmt::format(" of {} chunks", chunks) : ""));
+    say(job.problems, "{} layers do not divide into {} stages{}", *layers, stages,
+        chunks > 1 ? fmt::format(" of {} chunks", chunks) : "");
   if (chunks > 1) job.otherwise("pipeline_schedule", "interleaved", "virtual_pipeline");
-  if (heads && *heads % tensor != 0) problem(fmt::format("{} heads do not divide among TP {}", *heads, tensor));
+  if (heads && *heads % tensor != 0) say(job.problems, "{} heads do not divide among TP {}", *heads, tensor);
   if (kv_heads && tensor > *kv_heads)
-    job.note(fmt::format("TP {} is more than {} heads of keys and values: they are copied", tensor, *kv_heads));
+    job.note("TP {} is more than {} heads of keys and values: they are copied", tensor, *kv_heads);
   const bool rack = job.text("hardware").starts_with("gb");  // GB200 and GB300: NVLink connects the nodes
   if (per_node && *per_node > 0 && tensor > *per_node && !rack)
-    problem(fmt::format("TP {} spans nodes of {} ranks: every layer waits for the network", tensor, *per_node));
+    say(job.problems, "TP {} spans nodes of {} ranks: every layer waits for the network", tensor, *per_node);
 }
 
 // Megatron-LM divides the experts of a stage's layers among ranks beside --expert-tensor-parallel-size, which is TP by
 // default. In other frameworks EP and PP alone are known to divide the ranks.
-void Shape::expert_ranks() {
+void check_expert_ranks(TrainingJob& job) {
   const auto ranks = job.number("ranks");
-  const std::int64_t experts = std::min(size("expert_parallel"), most_of_an_axis);
-  const std::int64_t of_expert = std::clamp<std::int64_t>(
-      job.their_number("--expert-tensor-parallel-size").value_or(job.framework == "megatron-lm" ? tensor : 1), 1,
-      most_of_an_axis);
+  const std::int64_t stages = job.degree("pipeline"),
+                     experts = std::clamp<std::int64_t>(job.number_or("expert_parallel", 1), 1, most_of_an_axis);
+  const std::int64_t of_expert =
+      std::clamp<std::int64_t>(job.their_number("--expert-tensor-parallel-size")
+                                   .value_or(job.framework == "megatron-lm" ? job.degree("tensor") : 1),
+                               1, most_of_an_axis);
   const std::int64_t together = experts * of_expert * stages;
   if (!ranks || experts == 1 || *ranks % together == 0) return;
-  problem(fmt::format("{} ranks are not a multiple of EP {}{}{} = {}: give the launcher more ranks, or lower EP",
-                      *ranks, experts, of_expert > 1 ? fmt::format(" x expert TP {}", of_expert) : "",
-                      stages > 1 ? fmt::format(" x PP {}", stages) : "", together));
+  say(job.problems, "{} ranks are not a multiple of EP {}{}{} = {}: give the launcher more ranks, or lower EP", *ranks,
+      experts, of_expert > 1 ? fmt::format(" x expert TP {}", of_expert) : "",
+      stages > 1 ? fmt::format(" x PP {}", stages) : "", together);
 }
 
-void Shape::experts() {
+void count_experts(TrainingJob& job) {
   for (const char* key : {"--num-experts", "--num-moe-experts", "num_experts", "num_local_experts", "n_routed_experts",
                           "model.ffn_config.moe_num_experts"}) {
     std::int64_t experts = 0;  // largest number in a layer, if layers differ
@@ -164,14 +149,16 @@ void Shape::experts() {
     job.set("experts", experts, key);
     std::string each;
     for (const char* of_token : {"--moe-router-topk", "num_experts_per_tok", "model.ffn_config.moe_top_k"}) {
-      if (job.find(of_token) != nullptr) each = fmt::format(", {} of them per token", job.theirs(of_token));
+      if (job.says(of_token)) each = fmt::format(", {} of them per token", job.theirs(of_token));
     }
-    cannot(fmt::format("{} experts{}: the FLOP and the traffic of one dense MLP are counted", experts, each));
+    say(job.cannot, "{} experts{}: the FLOP and the traffic of one dense MLP are counted", experts, each);
   }
 }
 
 // Reports settings that harness counts differently or can only predict.
-void Shape::limits() {
+void tell_limits(TrainingJob& job) {
+  const auto cannot = [&](std::string text) { job.cannot.push_back(std::move(text)); };
+  const std::int64_t context = job.degree("context");
   if (job.text("batching") == "packed")
     cannot(
         "packed documents, whose lengths are not said: attention is counted as if each filled a row; with backend sim, "
@@ -195,14 +182,13 @@ void Shape::limits() {
 
 void conclude_shape(TrainingJob& job) {
   if (job.framework.empty() && !job.has("model.layers")) return;  // no program and no model was found
-  Shape shape{job};
-  shape.layout();
-  shape.replicas();
-  shape.batch();
-  shape.divisions();
-  shape.expert_ranks();
-  shape.experts();
-  shape.limits();
+  complete_layout(job);
+  divide_ranks(job);
+  divide_batch(job);
+  check_divisions(job);
+  check_expert_ranks(job);
+  count_experts(job);
+  tell_limits(job);
 }
 
 }  // namespace harness::evidence

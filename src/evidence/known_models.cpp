@@ -95,8 +95,8 @@ bool take_model(TrainingJob& job, const std::string& name, const std::string& or
     if (known->head_width > 0) job.otherwise("head_dim", known->head_width, origin);
   }
   if (!model) {
-    job.note(fmt::format(
-        "the sizes of {} are not known here: give its config.json as well, or --set layers=N and so on", quote(name)));
+    job.note("the sizes of {} are not known here: give its config.json as well, or --set layers=N and so on",
+             quote(name));
     return false;
   }
   for (const auto& [key, value] : config::texts_of(model->resolved())) {
@@ -133,7 +133,7 @@ config::Model model_of(const TrainingJob& job) {
 
 // Software and GPU determine the measured steps that a prediction is fitted to; "": any.
 std::string calibration_of(const TrainingJob& job) {
-  if (job.text("hardware").starts_with("a100") || job.text("hardware").starts_with("v100")) return "megatron-2022";
+  if (begins_with(job.text("hardware"), "a100|v100")) return "megatron-2022";
   if (job.framework.starts_with("megatron") || job.framework == "nemo" ||
       lower(job.theirs("distributed_type")) == "megatron_lm")
     return "megatron-2025";

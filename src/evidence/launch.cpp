@@ -56,19 +56,19 @@ class Launch {
     if (ranks_) {
       job_.set("ranks", *ranks_, fmt::format("{}, {}", launcher_, origin()));
     } else if (!ranks_why_.empty()) {
-      job_.set_unknown("ranks", "unknown", ranks_why_);
+      job_.set_unknown("ranks", ranks_why_);
       for (const std::string& why : unknown_) add_once(job_.refused, why);
     }
     if (per_node_) job_.set("ranks_per_node", *per_node_, origin());
     for (const auto& [name, value] : environment_) {
       if (is_of_interest(name) && !is_unknown(value)) set_last(job_.environment, name, value);
     }
-    for (std::string& text : notes_) job_.note(std::move(text));
+    for (std::string& text : notes_) add_once(job_.notes, std::move(text));
     std::ranges::move(options_, std::back_inserter(job_.settings));
     if (lost_.empty()) return;
     const std::string why = lost_by_.empty() ? "mpirun has no -x for them: ranks on other nodes do not get them"
                                              : lost_by_ + " leaves them out: no rank gets them";
-    job_.problems.push_back(fmt::format("{} are exported here but {}", and_list(lost_), why));
+    say(job_.problems, "{} are exported here but {}", and_list(lost_), why);
     job_.headline = fmt::format("{} of {} NCCL settings of this script reach {}", lost_.size(), lost_.size() + kept_,
                                 lost_by_.empty() ? "only the first node" : "no rank");
   }
@@ -153,16 +153,18 @@ class Launch {
     NameValues environment = outer_;
     for (const auto& [name, value] : environment_) set_last(environment, name, value);
     if (!is_file && option != words.end() && option + 1 != words.end()) {
-      shell_.run_process(*(option + 1), line, environment);
+      shell_.in_process(environment, [&] {
+        shell_.run(*(option + 1), line);
+        return true;
+      });
     } else {
       const auto is_option = [](std::string_view word) { return word.starts_with('-'); };
       words.erase(words.begin(), std::find_if_not(words.begin() + (is_file ? 0 : 1), words.end(), is_option));
       if (words.empty()) return std::nullopt;
-      if (is_unknown(words[0]) || !shell_.run_process(words, 0, environment)) {
+      if (is_unknown(words[0]) || !shell_.in_process(environment, [&] { return shell_.run_file(words); })) {
         const std::string name = file_name(words[0]);
         words.erase(words.begin(), std::find_if(words.begin() + 1, words.end(), is_program));
-        if (words.empty() && !is_unknown(name))
-          job_.note(fmt::format("{} is started by this script: give it as well", name));
+        if (words.empty() && !is_unknown(name)) job_.note("{} is started by this script: give it as well", name);
         return std::nullopt;
       }
     }
@@ -191,27 +193,24 @@ class Launch {
   }
 
   void torchrun(const LauncherOptions& o) {
-    const auto nodes = o.value({"--nnodes"}), each = o.value({"--nproc-per-node"});
+    const auto nodes = o.value("--nnodes"), each = o.value("--nproc-per-node");
     const auto n = nodes ? count_of(nodes) : 1, m = each ? count_of(each) : 1;
     std::string why = unknown_or(each, unknown_or(nodes, ""));
     if (nodes && !n && why.empty()) {
       why = fmt::format("--nnodes {}: elastic", *nodes);
-      notes_.push_back(fmt::format("elastic ({} nodes): give --set ranks=N", replaced(*nodes, {{':', " to "}})));
+      say(notes_, "elastic ({} nodes): give --set ranks=N", replaced(*nodes, {{':', " to "}}));
     }
     if (each && !m && !is_unknown(*each)) {
       if (why.empty()) why = "--nproc-per-node " + *each;
-      notes_.push_back(
-          fmt::format("--nproc-per-node {}: all GPUs of a node, whose number is not said: give --set ranks=N", *each));
+      say(notes_, "--nproc-per-node {}: all GPUs of a node, whose number is not said: give --set ranks=N", *each);
     }
     ranks("torchrun", n && m ? std::optional(*n * *m) : std::nullopt, m, why);
   }
 
   void srun(const LauncherOptions& o) {
-    const auto in_batch = [&](const char* key) {
-      return count_of(batch_.contains(key) ? std::optional(batch_.at(key)) : std::nullopt);
-    };
-    auto nodes = count_of(o.value({"-N", "--nodes"})), each = count_of(o.value({"--ntasks-per-node"}));
-    const auto total = count_of(o.value({"-n", "--ntasks"}));
+    const auto in_batch = [&](const char* key) { return count_of(value_at(batch_, key, "")); };
+    auto nodes = count_of(o.value("-N|--nodes")), each = count_of(o.value("--ntasks-per-node"));
+    const auto total = count_of(o.value("-n|--ntasks"));
     if (!nodes) nodes = in_batch("SLURM_NNODES");
     if (!each) each = in_batch("SLURM_NTASKS_PER_NODE");
     auto ranks_of_job = total;
@@ -219,17 +218,17 @@ class Launch {
     if (!ranks_of_job && nodes) ranks_of_job = nodes;  // one task per node
     if (!each && ranks_of_job && nodes) each = *ranks_of_job / *nodes;
     ranks("srun", ranks_of_job, each, "srun takes them from the job");
-    if (const auto passed = o.value({"--export"})) only("srun --export", *passed);
+    if (const auto passed = o.value("--export")) only("srun --export", *passed);
   }
 
   void mpirun(const LauncherOptions& o, bool hydra) {
     for (const char* option : {"-ppn", "-genv", "-env", "-genvall", "-genvnone", "-genvlist"})
       hydra = hydra || o.has(option);
-    const auto total = count_of(o.value({"-np", "--np", "-n", "-c", "--n"}));
-    auto each = count_of(o.value({"-N", "--npernode", "-npernode", "-ppn", "--ppn"}));
+    const auto total = count_of(o.value("-np|--np|-n|-c|--n"));
+    auto each = count_of(o.value("-N|--npernode|-npernode|-ppn|--ppn"));
     std::int64_t hosts = 0;
     std::vector<std::int64_t> slots;  // of the hosts that say them
-    if (const auto list = o.value({"-H", "--host", "-host", "-hosts"})) {
+    if (const auto list = o.value("-H|--host|-host|-hosts")) {
       for (std::string_view host : split(*list, ',')) {
         ++hosts;
         const std::size_t colon = host.find(':');
@@ -239,7 +238,7 @@ class Launch {
     }
     const bool equal = std::ranges::adjacent_find(slots, std::ranges::not_equal_to()) == slots.end();
     std::optional<std::int64_t> of_hosts;
-    const auto by = o.value({"--map-by", "-map-by"});
+    const auto by = o.value("--map-by|-map-by");
     std::string why = "mpirun takes them from its hostfile";
     if (by && by->starts_with("ppr:")) {
       const std::size_t end = std::min(by->find(':', 4), by->size());
@@ -251,9 +250,9 @@ class Launch {
       if (equal) each = slots.front();
     }
     if (each && hosts > 0 && !of_hosts) of_hosts = *each * hosts;
-    ranks(hydra ? "mpich" : "open mpi", total ? total : of_hosts, each, unknown_or(o.value({"-np", "-n"}), why));
+    ranks(hydra ? "mpich" : "open mpi", total ? total : of_hosts, each, unknown_or(o.value("-np|-n"), why));
     if (hydra) {
-      const auto passed = o.value({"-genvlist"});
+      const auto passed = o.value("-genvlist");
       if (passed || o.has("-genvnone")) only(passed ? "mpirun -genvlist" : "mpirun -genvnone", passed.value_or(""));
       for (std::size_t i = 0; i + 2 < o.words.size(); ++i) {
         if (o.words[i] == "-genv" || o.words[i] == "-env") environment_.emplace_back(o.words[i + 1], o.words[i + 2]);
@@ -270,7 +269,7 @@ class Launch {
       if (equals != std::string::npos) set_last(environment_, name, word.substr(equals + 1));
     }
     const bool several =
-        hosts > 1 || o.value({"--hostfile", "-hostfile", "-machinefile", "--machinefile"}) || (total && *total > 8);
+        hosts > 1 || o.value("--hostfile|-hostfile|-machinefile|--machinefile") || (total && *total > 8);
     if (several) only("", forwarded);
   }
 
@@ -281,7 +280,7 @@ class Launch {
     const std::string list = "," + names + ",";
     NameValues left;
     for (auto& [name, value] : environment_) {
-      const bool nccl = name.starts_with("NCCL_") || name.starts_with("RCCL_");
+      const bool nccl = begins_with(name, "NCCL_|RCCL_");
       if (contains(list, ",ALL,") || contains(list, "," + name + ",") || contains(list, "," + name + "=") ||
           (lost_by_.empty() && name.starts_with("OMPI_"))) {
         kept_ += nccl ? 1 : 0;
@@ -298,8 +297,8 @@ class Launch {
   }
 
   void deepspeed(const LauncherOptions& o) {
-    const auto nodes = o.value({"--num-nodes"}), each = o.value({"--num-gpus"}), listed = o.value({"--include", "-i"});
-    const bool alone = !nodes && !listed && !o.value({"--hostfile", "-H"});
+    const auto nodes = o.value("--num-nodes"), each = o.value("--num-gpus"), listed = o.value("--include|-i");
+    const bool alone = !nodes && !listed && !o.value("--hostfile|-H");
     const auto n = alone ? 1 : count_of(nodes), m = count_of(each);
     const std::string first = n && nodes ? fmt::format("--num_nodes {}: ", *n) : "";
     const std::string why = listed ? "--include names hosts without their GPUs: give --set ranks=N"
@@ -321,9 +320,9 @@ class Launch {
   }
 
   void processes(const std::string& name, const LauncherOptions& o) {
-    auto total = o.value({"--num-processes", "--world-size"});
-    if (!total) total = o.value({"-n", "--nproc"});  // composer: of one node
-    const auto machines = count_of(o.value({"--num-machines"})), n = count_of(total);
+    auto total = o.value("--num-processes|--world-size");
+    if (!total) total = o.value("-n|--nproc");  // composer: of one node
+    const auto machines = count_of(o.value("--num-machines")), n = count_of(total);
     // A configuration read later may define them.
     const std::string why = total ? unknown_or(total, "its configuration says them: give it as well") : "";
     ranks(name, n, n && machines ? std::optional(*n / *machines) : std::nullopt, why);
@@ -377,11 +376,11 @@ void read_script(const std::string& name, const std::string& text, const NameVal
   for (const std::string& what : shell.refused()) job.refused.push_back(what);
   if (!best && !scripts.empty()) return read_script(scripts.back().first, scripts.back().second, files, job, documents);
   if (!best)
-    return job.problems.push_back(
-        fmt::format("{}: no training program is started here that harness can find: give the script that starts one",
-                    file_name(name)));
+    return say(job.problems,
+               "{}: no training program is started here that harness can find: give the script that starts one",
+               file_name(name));
   best->keep();
-  if (programs > 1) job.note(fmt::format("{} launches: this answers the last, of line {}", programs, best->line()));
+  if (programs > 1) job.note("{} launches: this answers the last, of line {}", programs, best->line());
   const std::string origin = fmt::format("{}:{}", file_name(name), best->line());
   job.settings.push_back({"program", best->arguments.front(), origin});
   take_arguments(best->arguments, shell, origin, job);

@@ -8,13 +8,13 @@
 
 namespace harness::evidence {
 
-std::optional<std::string> LauncherOptions::value(std::initializer_list<std::string_view> names) const {
+std::optional<std::string> LauncherOptions::value(std::string_view names) const {
   std::optional<std::string> found;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
     const std::size_t equals = word.find('=');
     const std::string name = replaced(word.substr(0, equals), {{'_', "-"}});  // "--nproc_per_node" is --nproc-per-node
-    if (std::ranges::find(names, name) == names.end()) continue;
+    if (!is_one_of(names, name)) continue;
     if (equals != std::string::npos) {
       found = word.substr(equals + 1);
     } else if (i + 1 < words.size()) {
@@ -34,7 +34,7 @@ NameValues accelerate_settings(const LauncherOptions& options) {
         "deepspeed_config.zero_stage", "deepspeed_config.deepspeed_config_file",
         "deepspeed_config.offload_optimizer_device", "deepspeed_config.offload_param_device"}) {
     const std::string option = "--" + replaced(key.substr(key.find('.') + 1), {{'_', "-"}});
-    if (const auto value = options.value({option})) settings.emplace_back(key, *value);
+    if (const auto value = options.value(option)) settings.emplace_back(key, *value);
   }
   return settings;
 }
@@ -49,7 +49,7 @@ std::optional<std::vector<std::string>> command_of_front_end(const std::vector<s
     command = {"accelerate", "launch", verb};
   } else if (name == "axolotl" && verb == "train") {
     std::vector<std::string> options = rest;
-    const bool by_torch = LauncherOptions{options}.value({"--launcher"}) == "torchrun";
+    const bool by_torch = LauncherOptions{options}.value("--launcher") == "torchrun";
     for (const char* launcher : {"accelerate", "torchrun"}) std::erase(options, launcher);
     command = {by_torch ? "torchrun" : "accelerate"};
     command.insert(command.end(), options.begin(), options.end());
@@ -62,8 +62,8 @@ std::optional<std::vector<std::string>> command_of_front_end(const std::vector<s
     command.push_back(factory ? "llamafactory/launcher.py" : fmt::format("swift/cli/{}.py", verb));
   } else if (name == "colossalai" && verb == "run") {
     const LauncherOptions options{rest};
-    const auto hosts = options.value({"--host", "-H"}), first_hosts = options.value({"--num-nodes"});
-    if (!first_hosts && options.value({"--hostfile"})) return std::nullopt;  // it says the nodes
+    const auto hosts = options.value("--host|-H"), first_hosts = options.value("--num-nodes");
+    if (!first_hosts && options.value("--hostfile")) return std::nullopt;  // it says the nodes
     std::string count = first_hosts.value_or("1");
     if (!first_hosts && hosts) count = is_unknown(*hosts) ? *hosts : std::to_string(split(*hosts, ',').size());
     command = {"torchrun", "--nnodes", count};
@@ -100,17 +100,17 @@ std::map<std::string, std::string> variables_of_batch(std::string_view text) {
     }
   }
   const LauncherOptions options{slurm_words(words)};
-  const auto nodes = count_of(options.value({"-N", "--nodes"})), each = count_of(options.value({"--ntasks-per-node"}));
-  const std::string of_node = options.value({"--gpus-per-node"}).value_or(""),  // "8", "h100:8"
-      listed = options.value({"--gres"}).value_or("");                          // "gpu:h100:8(S:0-1),lscratch:100"
+  const auto nodes = count_of(options.value("-N|--nodes")), each = count_of(options.value("--ntasks-per-node"));
+  const std::string of_node = options.value("--gpus-per-node").value_or(""),  // "8", "h100:8"
+      listed = options.value("--gres").value_or("");                          // "gpu:h100:8(S:0-1),lscratch:100"
   auto gpus = count_of(of_node.substr(of_node.rfind(':') + 1));
   for (std::string_view resource : split(listed, ',')) {
     resource = resource.substr(0, resource.find('('));
     if (!gpus && resource.starts_with("gpu:")) gpus = count_of(std::string(resource.substr(resource.rfind(':') + 1)));
   }
-  auto total = count_of(options.value({"-n", "--ntasks"}));
+  auto total = count_of(options.value("-n|--ntasks"));
   if (!total && nodes && each) total = *nodes * *each;
-  const auto of_task = count_of(options.value({"--gpus-per-task"}));
+  const auto of_task = count_of(options.value("--gpus-per-task"));
   if (!gpus && of_task && each) gpus = *of_task * *each;
   for (const auto& [name, n] : {std::pair("SLURM_NNODES", nodes),
                                 {"SLURM_JOB_NUM_NODES", nodes},
@@ -132,38 +132,30 @@ void take_arguments(const std::vector<std::string>& words, const Shell& shell, c
            word[1] != '.';
   };
   for (std::size_t i = 1; i < words.size(); ++i) {
-    if (!is_key(words[i])) {  // a file, or key=value
-      const std::size_t equals = words[i].find('=');
-      const bool file = !is_unknown(file_name(words[i]));
-      if (is_unknown(words[i].substr(0, equals)) && !file) {
-        job.more_arguments.push_back(shell.why_unknown(words[i]));
-      } else if (equals != std::string::npos) {
-        job.settings.push_back(
-            {words[i].substr(0, equals), words[i].substr(equals + 1), origin, shell.why_unknown(words[i])});
-        job.settings.back().is_field = true;
-      } else {
-        job.settings.push_back({"argument", words[i], origin});
-      }
+    const std::string& word = words[i];
+    const std::size_t equals = word.find('=');
+    const bool assigns = equals != std::string::npos, flag = is_key(word);
+    if (!flag && is_unknown(word.substr(0, equals)) && is_unknown(file_name(word))) {
+      job.more_arguments.push_back(shell.why_unknown(word));
       continue;
     }
-    ForeignSetting setting{words[i], "", origin};
-    const std::size_t equals = words[i].find('=');
-    if (equals != std::string::npos) {
-      setting.key = words[i].substr(0, equals);
-      setting.value = words[i].substr(equals + 1);
+    if (!flag && !assigns) {  // a file
+      job.settings.push_back({"argument", word, origin});
+      continue;
     }
-    if (words[i].find(' ') != std::string::npos && equals == std::string::npos)
-      job.problems.push_back(
-          fmt::format("{} is one word here, which its program refuses: take the quotes away", quote(words[i])));
+    ForeignSetting setting{word.substr(0, equals), assigns ? word.substr(equals + 1) : "", origin};
+    setting.is_field = !flag;
+    if (!assigns && contains(word, " "))
+      say(job.problems, "{} is one word here, which its program refuses: take the quotes away", quote(word));
     // An entirely unknown word may be a value or further arguments; "model.layers=4" never belongs to an option.
-    const auto goes_on = [&](const std::string& word) {
-      const std::string_view key = std::string_view(word).substr(0, std::min(word.find('='), word.size()));
-      const bool names = key.size() < word.size() && key.find('.') != key.npos && key.find_first_of(" :/,") == key.npos;
-      return !is_key(word) && !names && (setting.value.empty() || !is_unknown(word));
+    const auto goes_on = [&](const std::string& next) {
+      const std::string_view key = std::string_view(next).substr(0, std::min(next.find('='), next.size()));
+      const bool names = key.size() < next.size() && key.find('.') != key.npos && key.find_first_of(" :/,") == key.npos;
+      return !is_key(next) && !names && (setting.value.empty() || !is_unknown(next));
     };
-    for (; equals == std::string::npos && i + 1 < words.size() && goes_on(words[i + 1]); ++i)
+    for (; !assigns && i + 1 < words.size() && goes_on(words[i + 1]); ++i)
       setting.value += (setting.value.empty() ? "" : " ") + words[i + 1];
-    setting.why_unknown = shell.why_unknown(setting.value);
+    setting.why_unknown = shell.why_unknown(flag ? setting.value : word);
     job.settings.push_back(std::move(setting));
   }
 }

@@ -182,13 +182,20 @@ std::optional<std::string> mapped(std::string_view pairs, std::string_view word)
 }
 
 bool has_all(std::string_view text, std::string_view parts) {
-  return std::ranges::all_of(split(parts, '&'), [&](std::string_view part) {
-    return part.starts_with('!') ? !contains(text, part.substr(1)) : contains(text, part);
-  });
+  for (Cursor c{parts}; !c.rest.empty(); c.literal("&")) {
+    const std::string_view part = c.until("&");
+    const bool absent = part.starts_with('!');
+    if (contains(text, part.substr(absent ? 1 : 0)) == absent) return false;
+  }
+  return true;
 }
 
 bool has_any(std::string_view text, std::string_view parts) {
   return std::ranges::any_of(split(parts, '|'), [&](std::string_view part) { return contains(text, part); });
+}
+
+bool begins_with(std::string_view text, std::string_view parts) {
+  return std::ranges::any_of(split(parts, '|'), [&](std::string_view part) { return text.starts_with(part); });
 }
 
 void add_once(std::vector<std::string>& to, std::string text) {
@@ -257,10 +264,9 @@ std::vector<std::string_view> words_of(std::string_view text, std::size_t most) 
 }
 
 bool is_of_interest(std::string_view entry) {
-  static constexpr std::array<std::string_view, 17> beginnings = {
-      "NCCL_", "RCCL_", "CUDA_", "TORCH_",  "NVTE_",   "PYTORCH_", "OMP_", "FI_",         "OFI_",
-      "UCX_",  "SHARP", "GLOO_", "MASTER_", "SLURM_N", "HSA_",     "HIP_", "OMPI_MCA_btl"};
-  return starts_with_any(entry, beginnings);
+  return begins_with(entry,
+                     "NCCL_|RCCL_|CUDA_|TORCH_|NVTE_|PYTORCH_|OMP_|FI_|OFI_|UCX_|SHARP|GLOO_|MASTER_|SLURM_N|HSA_|HIP_|"
+                     "OMPI_MCA_btl");
 }
 
 std::string times(std::int64_t n) {

@@ -11,8 +11,6 @@
 namespace harness::evidence {
 namespace {
 
-using Text = std::string_view;
-
 constexpr const char* by_default = "default of Megatron-LM";
 
 std::string origin_of(const TrainingJob& job, Text flag) {
@@ -32,7 +30,7 @@ std::int64_t core_version(const TrainingJob& job) {
 
 // Sets a value that no argument decides. Arguments that are not known may decide it.
 void default_of_switches(TrainingJob& job, Text name, const char* value) {
-  if (!job.has(name) && !job.more_arguments.empty()) job.set_unknown(name, "unknown", job.more_arguments.front());
+  if (!job.more_arguments.empty()) job.otherwise_unknown(name, job.more_arguments.front());
   job.otherwise(name, value, by_default);
 }
 
@@ -46,16 +44,12 @@ void model(TrainingJob& job) {
   if (job.is_on("--group-query-attention")) {
     const ForeignSetting* groups = job.find("--num-query-groups");
     job.set("model.kv_heads", job.their_number("--num-query-groups").value_or(1), origin_of(job, "--num-query-groups"));
-    if (groups != nullptr && !groups->why_unknown.empty()) {
-      job.set_unknown("model.kv_heads", "unknown", groups->why_unknown);
-      add_once(job.refused, groups->why_unknown);
-    }
+    if (groups != nullptr && !groups->why_unknown.empty()) job.refuse("model.kv_heads", groups->why_unknown);
   } else if (const auto groups = job.their_number("--num-key-value-heads")) {  // of Megatron-DeepSpeed
     job.set("model.kv_heads", *groups, origin_of(job, "--num-key-value-heads"));
   } else if (heads) {
     job.set("model.kv_heads", *heads, "as many as heads");
-    if (job.find("--num-query-groups") != nullptr)
-      job.note("--num-query-groups does nothing without --group-query-attention");
+    if (job.says("--num-query-groups")) job.note("--num-query-groups does nothing without --group-query-attention");
   }
   // FlagScale rounds the width as Llama's first release did.
   const auto multiple = job.their_number("--multiple-of");
@@ -71,15 +65,15 @@ void model(TrainingJob& job) {
     const std::int64_t width = *hidden * 4 * 2 / 3 / 64 * 64;
     job.set("model.ffn", width, fmt::format("default with --swiglu: int(4*{}*2/3/64)*64", *hidden));
     job.note(
-        fmt::format("ffn is the default with --swiglu, int(4*{}*2/3/64)*64 = {}: Llama's own widths differ, and "
-                    "--ffn-hidden-size sets them",
-                    *hidden, width));
+        "ffn is the default with --swiglu, int(4*{}*2/3/64)*64 = {}: Llama's own widths differ, and "
+        "--ffn-hidden-size sets them",
+        *hidden, width);
   } else if (hidden) {
     job.otherwise("model.ffn", 4 * *hidden, "default of Megatron-LM: 4 x hidden");
   }
   const std::string type = lower(job.theirs("--position-embedding-type"));
   if (type == "none" || type == "relative" || type == "alibi")
-    job.cannot.push_back(fmt::format("positions {} (nearest: {})", type, job.text("model.positions")));
+    say(job.cannot, "positions {} (nearest: {})", type, job.text("model.positions"));
 }
 
 // Reports models that are no decoder alone.
@@ -98,16 +92,14 @@ void vocabulary(TrainingJob& job) {
   auto size = job.their_number("--vocab-size");
   const bool null = tokenizer == "NullTokenizer";
   // pretrain_gpt.py uses GPT-2's tokenizer by default.
-  const bool gpt2 = tokenizer == "GPT2BPETokenizer" || (tokenizer.empty() && job.find("--merge-file") != nullptr);
+  const bool gpt2 = tokenizer == "GPT2BPETokenizer" || (tokenizer.empty() && job.says("--merge-file"));
   if (!size && gpt2) size = 50257;
   if (!size && tokenizer == "Llama2Tokenizer") size = 32000;
   if (!size && tokenizer == "Llama3Tokenizer") size = 128256;
-  if (!size || *size <= 0 || *size > (1 << 30)) {
-    job.set_unknown("model.vocab", "unknown", "the tokenizer's files say it: --set vocab=N");
-    return;
-  }
+  if (!size || *size <= 0 || *size > (1 << 30))
+    return job.set_unknown("model.vocab", "the tokenizer's files say it: --set vocab=N");
   if (job.has("layout.tensor_parallel") && !job.number("layout.tensor_parallel"))
-    return job.set_unknown("model.vocab", "unknown", "it is padded to a multiple of TP, which is not known");
+    return job.set_unknown("model.vocab", "it is padded to a multiple of TP, which is not known");
   const std::int64_t divisor = job.their_number("--make-vocab-size-divisible-by").value_or(128);
   const std::int64_t of = std::clamp<std::int64_t>(divisor, 1, 1 << 20) * job.number_or("layout.tensor_parallel", 1);
   const auto padded = [&](std::int64_t n) { return (n + of - 1) / of * of; };
@@ -120,10 +112,10 @@ void vocabulary(TrainingJob& job) {
     said = fmt::format("{} with GPT-2's tokenizer, unknown with another", now);
   job.set("model.vocab", newer ? now : before, origin, said);
   if (null)
-    job.note(fmt::format("NullTokenizer adds an end token up to core 0.17: {} padded to a multiple of {}{}", *size + 1,
-                         of, now == before ? ": the same either way" : ""));
+    job.note("NullTokenizer adds an end token up to core 0.17: {} padded to a multiple of {}{}", *size + 1, of,
+             now == before ? ": the same either way" : "");
   else
-    job.note(fmt::format("vocab {} padded to a multiple of {} x TP = {}", *size, divisor, of));
+    job.note("vocab {} padded to a multiple of {} x TP = {}", *size, divisor, of);
 }
 
 void precision(TrainingJob& job) {
@@ -135,9 +127,7 @@ void precision(TrainingJob& job) {
   };
   take("--fp16", "fp16");
   take("--bf16", "bf16");
-  const ForeignSetting* mixed = job.find("mixed_precision");
-  if (mixed == nullptr) mixed = job.find("trainer.precision");
-  if (mixed == nullptr) mixed = job.find("--precision");  // of NeMo 2's plugins
+  const ForeignSetting* mixed = job.find("mixed_precision|trainer.precision|--precision");  // the last of NeMo 2
   if (mixed != nullptr) {
     const std::string word = lower(mixed->value);
     for (const Text row : split("16=fp16|bf16=bf16|bfloat16=bf16|fp8=fp8|mxfp8=mxfp8|nvfp4=nvfp4", '|')) {
@@ -146,7 +136,7 @@ void precision(TrainingJob& job) {
     }
     from = fmt::format("{}, {}", mixed->key, mixed->origin);
   }
-  const bool switched_off = job.find("--fp8") != nullptr && !job.is_on("--fp8");  // then NeMo ignores the format
+  const bool switched_off = job.says("--fp8") && !job.is_on("--fp8");  // then NeMo ignores the format
   for (const char* flag : {"--fp8-format", "--fp8-hybrid", "--fp8-e4m3", "--fp8"}) {
     if (job.theirs(flag) != "None" && !switched_off) take(flag, "fp8");
   }
@@ -175,7 +165,7 @@ void uneven_stages(TrainingJob& job, std::int64_t stages) {
   const bool a_layer_less = begin > 0 && begin == end && inner == (begin + 1) * (stages - 2);
   if (a_layer_less || (job.is_on(embedding) && job.is_on(loss))) {
     job.set("embedding_as_layer", "true", origin_of(job, a_layer_less ? first : embedding));
-    if (a_layer_less) job.note(fmt::format("first and last stage have {} layers, the others {}", begin, begin + 1));
+    if (a_layer_less) job.note("first and last stage have {} layers, the others {}", begin, begin + 1);
     return;
   }
   std::vector<std::string> said;
@@ -185,8 +175,7 @@ void uneven_stages(TrainingJob& job, std::int64_t stages) {
   if (!kinds.empty() && !balances) said.push_back(fmt::format("{} {}", method, kinds));
   if (said.empty()) return;
   job.set("uneven_stages", "true", said.front());
-  job.cannot.push_back(
-      fmt::format("stages of unequal numbers of layers ({}): they are counted even", join(said, ", ")));
+  say(job.cannot, "stages of unequal numbers of layers ({}): they are counted even", join(said, ", "));
 }
 
 void pipeline(TrainingJob& job) {
@@ -202,14 +191,14 @@ void pipeline(TrainingJob& job) {
   } else if (of_chunk && *of_chunk > 0 && layers && stages > 0) {
     from = origin_of(job, "--num-layers-per-virtual-pipeline-stage");
     chunks = std::max<std::int64_t>(1, *layers / stages / *of_chunk);
-    job.note(fmt::format("vpp = {} / {} / {} = {} per stage{}", *layers, stages, *of_chunk, plural(chunks, "chunk"),
-                         chunks == 1 ? ": Megatron-LM drops the interleaved schedule" : ""));
+    job.note("vpp = {} / {} / {} = {} per stage{}", *layers, stages, *of_chunk, plural(chunks, "chunk"),
+             chunks == 1 ? ": Megatron-LM drops the interleaved schedule" : "");
   }
   if (stages == 1) chunks = 1;
   if (!job.has("virtual_pipeline")) job.set("virtual_pipeline", chunks, from);
   const bool interleaved = job.number_or("virtual_pipeline", 1) > 1;
   job.set("pipeline_schedule", interleaved ? "interleaved" : "1f1b", from);
-  const bool old = job.find("--DDP-impl") != nullptr;
+  const bool old = job.says("--DDP-impl");
   const bool overlaps =
       interleaved && !job.is_on("--no-overlap-p2p-communication") && (!old || job.is_on("--overlap-p2p-communication"));
   job.set("overlap_p2p", overlaps ? "true" : "false", from);
@@ -235,8 +224,8 @@ void replicas(TrainingJob& job) {
   } else if (job.is_on("--use-torch-fsdp2")) {
     job.set("sharding", "parameters", origin_of(job, "--use-torch-fsdp2"));
   } else if (!job.has("sharding") && job.lacks_files && job.framework == "megatron-deepspeed") {
-    job.set_unknown("sharding", "unknown", "DeepSpeed's configuration says it: give it as well");
-  } else if (job.find("--use-distributed-optimizer") == nullptr) {
+    job.set_unknown("sharding", "DeepSpeed's configuration says it: give it as well");
+  } else if (!job.says("--use-distributed-optimizer")) {
     default_of_switches(job, "sharding", "none");
   } else if (!job.has("sharding")) {
     job.set_by_switch("sharding", "--use-distributed-optimizer", "optimizer", "none",
@@ -260,8 +249,7 @@ void selective(TrainingJob& job) {
   std::string modules = job.theirs("--recompute-modules");
   if (modules.empty()) modules = "core_attn";
   if (modules != "core_attn")
-    job.cannot.push_back(
-        fmt::format("selective recomputation of {} (nearest: selective, of attention alone)", modules));
+    say(job.cannot, "selective recomputation of {} (nearest: selective, of attention alone)", modules);
   else if (job.text("attention") == "fused")
     job.note("recompute selective changes nothing with fused attention");
 }
@@ -275,7 +263,7 @@ void computation(TrainingJob& job) {
     } else if (job.theirs("--recompute-method") == "block") {
       job.set("recompute_layers", *layers, origin_of(job, "--recompute-num-layers"));
     } else if (*layers > 1) {
-      job.cannot.push_back(fmt::format("inputs of every {} layers are kept (nearest: of each layer)", *layers));
+      say(job.cannot, "inputs of every {} layers are kept (nearest: of each layer)", *layers);
     }
   }
   const bool local = job.theirs("--transformer-impl") == "local" && !job.is_on("--use-flash-attn");
@@ -302,14 +290,14 @@ void batch(TrainingJob& job) {
     const std::string plain = replaced(ramp, {{',', ""}});  // a list in YAML
     const auto parts = words_of(plain);
     if (parts.size() == 3)
-      job.note(fmt::format("batch ramp {} + {} every {} samples: the final size counts", parts[0], parts[1], parts[2]));
+      job.note("batch ramp {} + {} every {} samples: the final size counts", parts[0], parts[1], parts[2]);
   }
   const std::string steps = job.theirs("--step-batch-size-schedule");
   if (const auto last = number_in<std::int64_t>(Text(steps).substr(steps.rfind(':') + 1)))
     job.otherwise("global_batch_size", *last, origin_of(job, "--step-batch-size-schedule") + ": the last");
   const auto exclude = [&](const char* one, const char* other) {
     if (is_asked(job, one) && is_asked(job, other))
-      job.problems.push_back(fmt::format("{} and {} exclude each other: Megatron-LM stops", one, other));
+      say(job.problems, "{} and {} exclude each other: Megatron-LM stops", one, other);
   };
   exclude("--step-batch-size-schedule", "--global-batch-size");
   exclude("--num-virtual-stages-per-pipeline-rank", "--num-layers-per-virtual-pipeline-stage");

@@ -157,7 +157,7 @@ Answer answer_of(const NcclUse& use) {
     out.notes.emplace_back("no connection over the network: since NCCL 2.22 they are made at the first collective");
   const std::int64_t ranks = largest == nullptr ? 0 : largest->ranks;
   if (ranks > 1 && nodes > 0 && ranks % nodes == 0) {
-    out.next.push_back(fmt::format("mpirun -np {} --map-by ppr:{}:node ./harness doctor", ranks, ranks / nodes));
+    say(out.next, "mpirun -np {} --map-by ppr:{}:node ./harness doctor", ranks, ranks / nodes);
   } else {
     out.next.emplace_back("./harness doctor --stages static     # on the node that is named");
   }

@@ -18,19 +18,13 @@ std::string beyond(const std::string& value, const std::string& other) {
   return more.empty() ? "no other" : join(more, " ");
 }
 
-struct Judge {
+/// A log, its hosts and what it proves about their nodes.
+struct Scene {
   const NcclUse& use;
-  Answer& out;
   std::vector<const NcclUse::Host*> hosts = use.named_hosts();
-  bool on_one_node = is_on_one_node(), on_several_nodes = is_on_several_nodes(), in_one_domain = is_in_one_domain();
+  bool on_one_node = false, on_several_nodes = false;
+  bool in_one_domain = false;  // NVLink joins all ranks, of several hosts too: NCCL counts such hosts as one node
 
-  /// Whether NCCL says of a communicator that it spans nodes.
-  bool any_spans_nodes() const {
-    return std::ranges::any_of(use.communicators, [](const auto& row) { return row.second.nodes > 1; });
-  }
-  bool is_on_one_node() const;
-  bool is_in_one_domain() const;
-  bool is_on_several_nodes() const;
   template <class Which>
   std::vector<std::string> names_of(const Which& which) const {
     std::vector<std::string> names;
@@ -39,39 +33,23 @@ struct Judge {
     }
     return names;
   }
-  const NcclUse::Warning* first_cause();
-  void warnings();
-  void sockets();
-  void interfaces();
-  void differences();
-  void differences_of(const std::string& fact, const std::string& noun, const char* remedy);
-  void direct();
-  void adapters();
-  void host_memory();
-  void missing_ranks();
 };
 
-// Returns true only if the log proves it.
-bool Judge::is_on_one_node() const {
+Scene scene_of(const NcclUse& use) {
+  Scene scene{use};
   const NcclUse::Communicator* largest = use.largest();
-  return hosts.size() == 1 && !any_spans_nodes() && largest != nullptr &&
-         (largest->nodes == 1 || (largest->is_whole() && !use.lost_hosts));
-}
-
-bool Judge::is_on_several_nodes() const {
-  if (hosts.size() > 1 || any_spans_nodes()) return true;
-  return !on_one_node && std::ranges::any_of(hosts, [](const auto* host) { return host->networked; });
-}
-
-// Returns whether NVLink joins all ranks, of several hosts too: NCCL counts such hosts as one node.
-bool Judge::is_in_one_domain() const {
-  return !use.communicators.empty() &&
-         std::ranges::all_of(use.communicators, [](const auto& row) { return row.second.nodes == 1; }) &&
-         std::ranges::none_of(hosts, [](const auto* host) { return host->networked; });
+  const bool networked = std::ranges::any_of(scene.hosts, [](const auto*host) { return host->networked; }),
+             spans_nodes = std::ranges::any_of(use.communicators, [](const auto&row) { return row.second.nodes > 1; });
+  scene.on_one_node = scene.hosts.size() == 1 && !spans_nodes && largest != nullptr &&
+                      (largest->nodes == 1 || (largest->is_whole() && !use.lost_hosts));
+  scene.on_several_nodes = scene.hosts.size() > 1 || spans_nodes || (!scene.on_one_node && networked);
+  scene.in_one_domain = !use.communicators.empty() && !networked &&
+                        std::ranges::all_of(use.communicators, [](const auto& row) { return row.second.nodes == 1; });
+  return scene;
 }
 
 // Reports the warnings. Returns the earliest known one that is not an effect, otherwise the earliest known one.
-const NcclUse::Warning* Judge::first_cause() {
+const NcclUse::Warning* first_cause(const NcclUse& use, Answer& out) {
   std::map<std::string, std::int64_t> counts;
   std::vector<std::string> order;
   const NcclUse::Warning* cause = nullptr;
@@ -89,8 +67,8 @@ const NcclUse::Warning* Judge::first_cause() {
   return cause;
 }
 
-void Judge::warnings() {
-  const NcclUse::Warning* cause = first_cause();
+void judge_warnings(const NcclUse& use, Answer& out) {
+  const NcclUse::Warning* cause = first_cause(use, out);
   if (cause == nullptr) return;
   std::map<std::string, std::set<std::string>> hosts_by_peer;
   std::map<std::string, std::int64_t> by_peer;
@@ -124,17 +102,17 @@ void Judge::warnings() {
   out.problem(text.empty() ? filled(cause->kind->headline) : text, filled(cause->kind->remedy));
 }
 
-void Judge::sockets() {
-  const std::vector<std::string> on_sockets = names_of([](const auto& host) { return host.on_sockets(); });
-  if (on_sockets.empty() || on_one_node) return;
-  if (in_one_domain)
+void judge_sockets(const Scene& scene, Answer& out) {
+  const std::vector<std::string> on_sockets = scene.names_of([](const auto& host) { return host.on_sockets(); });
+  if (on_sockets.empty() || scene.on_one_node) return;
+  if (scene.in_one_domain)
     return out.notes.push_back("NCCL's network is TCP sockets, but NVLink joins all ranks: nothing goes over it");
-  if (!on_several_nodes)
+  if (!scene.on_several_nodes)
     return out.notes.push_back(
         "NCCL uses TCP sockets, and the log does not say whether there are other nodes: to them it is slow");
-  const std::string hca = use.anywhere("NCCL_IB_HCA"), disabled = use.anywhere("NCCL_IB_DISABLE"),
-                    chosen = use.anywhere("NCCL_NET");
-  const bool none = contains(use.anywhere("network_devices"), "none (IB)");
+  const std::string hca = scene.use.anywhere("NCCL_IB_HCA"), disabled = scene.use.anywhere("NCCL_IB_DISABLE"),
+                    chosen = scene.use.anywhere("NCCL_NET");
+  const bool none = contains(scene.use.anywhere("network_devices"), "none (IB)");
   std::string why = none ? "no InfiniBand or RoCE adapter was found" : "the log does not say why";
   std::string remedy = "ibv_devinfo on the node, /dev/infiniband in the container, libibverbs in the image";
   if (!hca.empty() && none) {
@@ -146,18 +124,18 @@ void Judge::sockets() {
   } else if (same_word(chosen, "Socket")) {
     why = fmt::format("NCCL_NET={} asks for it", chosen);
     remedy = "unset NCCL_NET";
-  } else if (!use.anywhere("libibverbs").empty()) {
+  } else if (!scene.use.anywhere("libibverbs").empty()) {
     why = "libibverbs could not be opened";
     remedy = "libibverbs (rdma-core) in the image, with /dev/infiniband in the container";
   }
-  const bool all = on_sockets.size() == hosts.size();
+  const bool all = on_sockets.size() == scene.hosts.size();
   out.problem(fmt::format("{} over TCP sockets: {}", all ? "NCCL runs" : some_of(on_sockets) + " run", why), remedy);
 }
 
-void Judge::interfaces() {
-  if (on_one_node) return;
+void judge_interfaces(const Scene& scene, Answer& out) {
+  if (scene.on_one_node) return;
   std::set<std::string> found;
-  const std::vector<std::string> on = names_of([&](const auto& host) {
+  const std::vector<std::string> on = scene.names_of([&](const auto& host) {
     bool any = false;
     const std::string devices = host.seen.fact("network_devices") + " " + host.seen.fact("bootstrap_interface");
     for (const std::string_view device : words_of(devices)) {
@@ -180,9 +158,9 @@ void Judge::interfaces() {
 }
 
 // Reports ranks of one host that differ in a fact, otherwise hosts that differ from the majority.
-void Judge::differences_of(const std::string& fact, const std::string& noun, const char* remedy) {
+void judge_fact(const Scene& scene, const std::string& fact, const std::string& noun, const char* remedy, Answer& out) {
   std::map<std::string, std::vector<std::string>> groups;
-  for (const NcclUse::Host* host : hosts) {
+  for (const NcclUse::Host* host : scene.hosts) {
     const std::string value = host->seen.fact(fact);
     if (value.empty()) continue;
     if (contains(value, nccl::fact_separator)) {
@@ -200,15 +178,15 @@ void Judge::differences_of(const std::string& fact, const std::string& noun, con
       remedy);
 }
 
-void Judge::differences() {
-  differences_of("version", "NCCL", "one version on all nodes: LD_LIBRARY_PATH, container");
-  differences_of("network", "network", "the nodes that differ fall back: see what NCCL says of their adapters");
+void judge_differences(const Scene& scene, Answer& out) {
+  judge_fact(scene, "version", "NCCL", "one version on all nodes: LD_LIBRARY_PATH, container", out);
+  judge_fact(scene, "network", "network", "the nodes that differ fall back: see what NCCL says of their adapters", out);
   // Ranks that are each assigned their own adapter differ on purpose.
-  const bool own_adapters = contains(use.anywhere("network_devices"), nccl::fact_separator);
-  if (!use.anywhere("network").starts_with("Socket") && !own_adapters)
-    differences_of("network_devices", "adapters", "adapters or ports that are missing: ibstat on the nodes");
+  const bool own_adapters = contains(scene.use.anywhere("network_devices"), nccl::fact_separator);
+  if (!scene.use.anywhere("network").starts_with("Socket") && !own_adapters)
+    judge_fact(scene, "network_devices", "adapters", "adapters or ports that are missing: ibstat on the nodes", out);
   std::set<std::string> settings;
-  for (const NcclUse::Host* host : hosts) {
+  for (const NcclUse::Host* host : scene.hosts) {
     for (const auto& [name, value] : host->seen.facts) {
       constexpr std::size_t most = 64;
       // aws-ofi-nccl sets NCCL_TOPO_FILE to a file of the process.
@@ -217,20 +195,20 @@ void Judge::differences() {
     }
   }
   if (own_adapters) settings.erase("NCCL_IB_HCA");
-  for (const std::string& name : settings) differences_of(name, name, "set it alike on all ranks");
+  for (const std::string& name : settings) judge_fact(scene, name, name, "set it alike on all ranks", out);
 }
 
-void Judge::direct() {
+void judge_direct(const Scene& scene, Answer& out) {
   const auto without = [&](const NcclUse::Host& host) {
     if (host.on_sockets() || host.uses_direct()) return false;
     return host.sends.all + host.receives.all > 0 ||
-           (host.seen.fact("gpu_direct") == "disabled" && !on_one_node && !in_one_domain);
+           (host.seen.fact("gpu_direct") == "disabled" && !scene.on_one_node && !scene.in_one_domain);
   };
-  const std::vector<std::string> lacking = names_of(without),
-                                 having = names_of([](const auto&host) { return host.uses_direct(); });
-  const bool any_sends = std::ranges::any_of(hosts, [](const auto* host) { return host->sends.direct > 0; });
-  const bool asked = use.anywhere("NCCL_NET_GDR_READ") == "1";
-  for (const NcclUse::Host* host : hosts) {
+  const std::vector<std::string> lacking = scene.names_of(without),
+                                 having = scene.names_of([](const auto&host) { return host.uses_direct(); });
+  const bool any_sends = std::ranges::any_of(scene.hosts, [](const auto* host) { return host->sends.direct > 0; });
+  const bool asked = scene.use.anywhere("NCCL_NET_GDR_READ") == "1";
+  for (const NcclUse::Host* host : scene.hosts) {
     const std::int64_t ends = host->sends.all + host->receives.all, direct = host->sends.direct + host->receives.direct;
     if (direct == 0 || direct == ends) continue;
     const std::string text = fmt::format("{} {}", host->name, host->direct_text());
@@ -244,18 +222,18 @@ void Judge::direct() {
   }
   if (lacking.empty()) return;
   const auto told = std::ranges::find_if(
-      hosts, [&](const auto* host) { return without(*host) && contains(host->direct_reason, " > "); });
+      scene.hosts, [&](const auto* host) { return without(*host) && contains(host->direct_reason, " > "); });
   std::string text = fmt::format("{} {} not use GPUDirect RDMA", some_of(lacking), lacking.size() == 1 ? "does" : "do");
   std::string remedy = "nvidia-peermem or DMA-BUF on these nodes; ACS off; compare `nvidia-smi topo -m`";
-  if (contains(use.anywhere("network"), "Libfabric"))
+  if (contains(scene.use.anywhere("network"), "Libfabric"))
     remedy =
         "`fi_info -c FI_HMEM` must list the adapters; on AWS, only P instances from p4d on have it, and libfabric "
         "before 1.18 needs FI_EFA_USE_DEVICE_RDMA=1";
-  if (has_any(use.anywhere("network"), "TCPX|FasTrak"))
+  if (has_any(scene.use.anywhere("network"), "TCPX|FasTrak"))
     remedy =
         "the receive daemon of Google's plug-in (RxDM: tcpx-daemon, tcpxo-daemon) must run on these nodes, in the "
         "version that belongs to the plug-in's, and see every GPU";
-  if (told != hosts.end()) {
+  if (told != scene.hosts.end()) {
     const std::vector<std::string> parts = split_text((*told)->direct_reason, " > ");
     text += fmt::format(" (GPU to adapter at distance {}, limit {})", parts[0], parts[1]);
     remedy = "compare `nvidia-smi topo -m` of the nodes; NCCL_NET_GDR_LEVEL raises the limit";
@@ -264,31 +242,31 @@ void Judge::direct() {
   out.problem(text, remedy);
 }
 
-void Judge::adapters() {
-  const auto inner = std::ranges::find_if(hosts, [](const auto* host) { return host->inner_network > 0; });
-  if (inner != hosts.end())
+void judge_idle_adapters(const Scene& scene, Answer& out) {
+  const auto inner = std::ranges::find_if(scene.hosts, [](const auto* host) { return host->inner_network > 0; });
+  if (inner != scene.hosts.end())
     out.problem(
         fmt::format("ranks of {} talk to each other over the network", (*inner)->name),
         "P2P and shared memory are off or broken there: NCCL_P2P_DISABLE, NCCL_SHM_DISABLE, container per rank");
-  const NcclUse::Communicator* largest = use.largest();
+  const NcclUse::Communicator* largest = scene.use.largest();
   bool idle = false, one_for_all = false;  // idle adapters; a single adapter for several GPUs
-  for (const NcclUse::Host* host : hosts) {
+  for (const NcclUse::Host* host : scene.hosts) {
     if (host->adapters.empty() || host->adapters.size() >= host->devices()) continue;
     idle = true;
     one_for_all = one_for_all || (largest != nullptr && host->adapters.size() == 1 && host->gpus.size() > 1);
   }
-  const bool whole = !use.thinned && (largest == nullptr || largest->is_whole());
+  const bool whole = !scene.use.thinned && (largest == nullptr || largest->is_whole());
   if (!idle || !whole) return;  // missing ranks may use the others
-  const std::string text = "adapters in use: " + adapters_text(hosts);
+  const std::string text = "adapters in use: " + adapters_text(scene.hosts);
   const std::string why = "a ring uses one per channel: NCCL_IB_HCA, NCCL_CROSS_NIC, GPUs per node";
   if (one_for_all) out.problem(text, why);
   if (!one_for_all) out.notes.push_back(text + "; " + why);
 }
 
 // Reports GPUs that reach others in their node only through host memory while other GPUs of the job use direct access.
-void Judge::host_memory() {
+void judge_host_memory(const Scene& scene, Answer& out) {
   std::vector<std::string> over_memory, by_peer;
-  for (const NcclUse::Host* host : hosts) {
+  for (const NcclUse::Host* host : scene.hosts) {
     std::vector<std::string> without_peer, with_peer;
     for (const auto& [name, gpu] : host->gpus) {
       if (gpu.by_peer > 0) with_peer.push_back(name);
@@ -311,11 +289,11 @@ void Judge::host_memory() {
               "NCCL_P2P_DISABLE, container, ACS; nvidia-smi topo -p2p r on both");
 }
 
-void Judge::missing_ranks() {
+void judge_missing_ranks(const NcclUse& use, Answer& out) {
   const NcclUse::Communicator* largest = use.largest();
   if (largest != nullptr && !largest->is_whole())
-    out.notes.push_back(fmt::format("{} of {} ranks are in this log: nothing is said about the others",
-                                    largest->host_of.size(), largest->ranks));
+    say(out.notes, "{} of {} ranks are in this log: nothing is said about the others", largest->host_of.size(),
+        largest->ranks);
   const auto open = std::ranges::find_if(use.communicators, [](const auto& row) {
     const NcclUse::Communicator& c = row.second;
     return c.complete.size() < std::min(c.started.size(), static_cast<std::size_t>(c.ranks));
@@ -343,16 +321,16 @@ void Judge::missing_ranks() {
 }  // namespace
 
 void judge_nccl(const NcclUse& use, Answer& out) {
-  Judge judge{use, out};
-  judge.warnings();
-  judge.sockets();
-  judge.interfaces();
-  judge.differences();
-  judge.direct();
-  judge.adapters();
+  const Scene scene = scene_of(use);
+  judge_warnings(use, out);
+  judge_sockets(scene, out);
+  judge_interfaces(scene, out);
+  judge_differences(scene, out);
+  judge_direct(scene, out);
+  judge_idle_adapters(scene, out);
   if (use.thinned) return;  // what is not in the log may have been left out
-  judge.host_memory();
-  judge.missing_ranks();
+  judge_host_memory(scene, out);
+  judge_missing_ranks(use, out);
 }
 
 }  // namespace harness::evidence

@@ -185,30 +185,27 @@ void NcclTestsReader::header(std::string_view text) {
   } else if (rest.starts_with("out-of-place") || rest.starts_with("in-place")) {
     first_is_in_place_ = rest.starts_with("in-place");
   } else if (rest.starts_with("size ") || rest.starts_with("bytes ")) {
-    const std::vector<std::string_view> words = words_of(rest);
-    columns_.clear();
-    width_ = words.size();
-    redop_ = root_ = 0;
-    if (!open_) begin();
-    if (runs_.empty()) return;
-    Bandwidths& run = runs_.back();
-    run.columns.clear();
-    for (std::size_t i = 0; i < words.size(); ++i) {
-      const std::string_view word = words[i];
-      if (word == "time" || word == "cputime") columns_.push_back({i, 0, 0, 0, columns_.empty() == first_is_in_place_});
-      if (columns_.empty()) {
-        run.columns.emplace_back(word);
-        if (word == "redop" || word == "op") redop_ = i;
-        if (word == "root") root_ = i;
-        continue;
-      }
-      if (word == "algbw") columns_.back().algbw = i;
-      if (word == "busbw") columns_.back().busbw = i;
-      const bool difference = word == "error" || word == "res";
-      if (difference || word == "#wrong") columns_.back().wrong = i;
-      if (difference) run.wrong_is_a_count = false;
-    }
+    columns(words_of(rest));
   }
+}
+
+// "size count type redop root", then "time algbw busbw #wrong" for each direction.
+void NcclTestsReader::columns(const std::vector<std::string_view>& words) {
+  const auto is_time = [](std::string_view word) { return word == "time" || word == "cputime"; };
+  const auto time = std::ranges::find_if(words, is_time);
+  const auto place_of = [&](std::string_view names) {
+    const auto found = std::find_if(words.begin(), time, [&](std::string_view word) { return is_one_of(names, word); });
+    return found == time ? 0 : static_cast<std::size_t>(found - words.begin());
+  };
+  width_ = words.size();
+  first_ = static_cast<std::size_t>(time - words.begin());
+  directions_ = static_cast<std::size_t>(std::ranges::count_if(words, is_time));
+  redop_ = place_of("redop|op");
+  root_ = place_of("root");
+  if (!open_) begin();
+  runs_.back().columns.assign(words.begin(), time);
+  if (std::ranges::any_of(words, [](std::string_view word) { return word == "error" || word == "res"; }))
+    runs_.back().wrong_is_a_count = false;
 }
 
 // "Rank  0 Group  0 Pid   2001 on    h100-01 device  0 [0x1b] NVIDIA H100 80GB HBM3"
@@ -220,7 +217,6 @@ void NcclTestsReader::device(std::string_view text) {
   const std::string host(c.word());
   if (!c.after(" device ")) return;
   if (!open_) begin();
-  if (runs_.empty()) return;
   Bandwidths& run = runs_.back();
   if (run.gpu.empty() && c.after("]")) run.gpu = gpu_name(c.rest);  // new rccl-tests print no name behind the address
   ++run.ranks;
@@ -231,16 +227,16 @@ void NcclTestsReader::device(std::string_view text) {
 }
 
 void NcclTestsReader::row(std::string_view text) {
-  if (columns_.empty() || runs_.empty() || runs_.back().rows.size() >= most_rows) return;
-  const std::size_t first = columns_.front().time, each = (width_ - first) / columns_.size();
+  if (directions_ == 0 || runs_.back().rows.size() >= most_rows) return;
+  const std::size_t each = (width_ - first_) / directions_;
   std::string plain = without_inner_prefixes(text);
   std::vector<std::string_view> words = words_of(plain);
-  if (!begun_.empty() && (words.size() == each || words.size() + first == width_)) {
+  if (!begun_.empty() && (words.size() == each || words.size() + first_ == width_)) {
     plain = begun_ + ' ' + plain;
     words = words_of(plain);
   }
   begun_.clear();
-  if (words.size() < width_ && (words.size() == first || words.size() == first + each)) {
+  if (words.size() < width_ && (words.size() == first_ || words.size() == first_ + each)) {
     begun_ = plain;
     return;
   }
@@ -251,13 +247,13 @@ void NcclTestsReader::row(std::string_view text) {
   const auto size = as_number(words[0]);
   if (!size || *size < 0 || *size > 1e18) return;
   row.bytes = static_cast<std::int64_t>(*size);
-  for (const Columns& place : columns_) {
+  for (std::size_t i = 0; i < directions_; ++i) {
     const auto value = [&](std::size_t column, double unit) -> std::optional<double> {
-      const auto number = column == 0 ? std::nullopt : as_number(words[column - blank]);
+      const auto number = column < each ? as_number(words[first_ + i * each + column - blank]) : std::nullopt;
       return number ? std::optional(*number * unit) : std::nullopt;
     };
-    Direction& direction = place.in_place ? row.in_place : row.out_of_place;
-    direction = {value(place.time, micro), value(place.algbw, giga), value(place.busbw, giga), value(place.wrong, 1)};
+    Direction& direction = (i == 0) == first_is_in_place_ ? row.in_place : row.out_of_place;
+    direction = {value(0, micro), value(1, giga), value(2, giga), value(3, 1)};
     if (!direction.seconds) return;
   }
   Bandwidths& run = runs_.back();

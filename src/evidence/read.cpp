@@ -14,17 +14,6 @@
 namespace harness::evidence {
 namespace {
 
-enum class Kind : std::uint8_t {
-  log,  // any mix of training, NCCL, nccl-tests, OSU and `nvidia-smi topo -m` output
-  nccl_tests_json,
-  inspector,
-  flight_recorder,
-  nccl_topology,
-  nccl_graphs,
-  hostfile,
-  job,
-};
-
 // Rejects known kinds of files that are not supported, each with its remedy.
 void refuse(const std::string& name, std::string_view head) {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kinds{{
@@ -72,29 +61,6 @@ bool is_output(std::string_view head) {
   return std::ranges::any_of(split(head, '\n'), is_printed);
 }
 
-Kind recognise(std::string_view head) {
-  if (head.starts_with("\xef\xbb\xbf")) head.remove_prefix(3);
-  const std::string_view first = head.substr(std::min(head.find_first_not_of(" \t\r\n"), head.size()));
-  const std::string_view beginning = head.substr(0, std::min<std::size_t>(head.size(), 65536));
-  if (first.starts_with('<')) {
-    if (contains(beginning, "<graphs")) return Kind::nccl_graphs;
-    if (contains(beginning, "<system")) return Kind::nccl_topology;
-  }
-  if (first.starts_with('{')) {
-    if (contains(beginning, "\"coll_perf\"") || contains(beginning, "\"p2p_perf\"")) return Kind::inspector;
-    if (contains(beginning, "\"pg_config\"") && contains(head, "\"entries\"")) return Kind::flight_recorder;
-    if (contains(beginning, "\"nccl_version\"") && contains(beginning, "\"config\"")) return Kind::nccl_tests_json;
-    // PyTorch writes its JSON with sorted keys: "pg_config" may be megabytes behind "entries".
-    const bool recorded = contains(head, "\"pg_config\"") || contains(head, "\"collective_seq_id\"");
-    if (recorded && contains(head, "\"entries\"")) return Kind::flight_recorder;
-  }
-  if (is_topology_matrix(beginning)) return Kind::log;
-  if (head.size() < Input::head_bytes && is_hostfile(head)) return Kind::hostfile;
-  if (is_output(head)) return Kind::log;
-  if (JobReader::recognises(head)) return Kind::job;
-  return Kind::log;
-}
-
 // Returns the text without colours and control bytes.
 std::string plain_text(Input& input, std::size_t most) {
   std::string text;
@@ -114,6 +80,7 @@ class Reading {
 
  private:
   std::vector<Answer> about_the_job(std::vector<std::string>& refused);
+  void take(Input& input, std::string_view head);
   bool log(Input& input, const std::string& path);
   void add(Answer answer, const std::string& path) {
     answer.files.push_back(path);
@@ -191,50 +158,62 @@ bool Reading::log(Input& input, const std::string& path) {
   return found || trained;
 }
 
+// Reads an input by the kind that its content tells. A text of no other kind is a log: any mix of the output of
+// training, NCCL, nccl-tests, OSU and `nvidia-smi topo -m`.
+void Reading::take(Input& input, std::string_view head) {
+  constexpr std::size_t longest_text = 16u << 20, longest_configuration = 4u << 20;
+  const std::string& name = input.name();
+  std::string text(head.size() < Input::head_bytes ? head : "");
+  if (head.starts_with("\xef\xbb\xbf")) head.remove_prefix(3);
+  const std::string_view first = head.substr(std::min(head.find_first_not_of(" \t\r\n"), head.size()));
+  const std::string_view beginning = head.substr(0, std::min<std::size_t>(head.size(), 65536));
+  if (first.starts_with('<')) {
+    if (contains(beginning, "<graphs")) return add(nccl_graphs(whole_text(input, longest_text)), name);
+    if (contains(beginning, "<system")) return add(nccl_topology(whole_text(input, longest_text)), name);
+  }
+  if (first.starts_with('{')) {
+    if (has_any(beginning, "\"coll_perf\"|\"p2p_perf\"")) {
+      Lines lines(input);
+      for (std::string_view line; lines.next(line);) inspector_.line(line);
+      return inspector_files_.push_back(name);
+    }
+    const bool nccl_tests = has_all(beginning, "\"nccl_version\"&\"config\"");
+    // PyTorch writes its JSON with sorted keys: "pg_config" may be megabytes behind "entries".
+    const bool recorded =
+        contains(beginning, "\"pg_config\"") || (!nccl_tests && has_any(head, "\"pg_config\"|\"collective_seq_id\""));
+    if (recorded && contains(head, "\"entries\"")) {
+      recorder_.file(whole_text(input, longest_json), name);
+      return recorder_files_.push_back(name);
+    }
+    if (nccl_tests) return bandwidths({nccl_tests_json(whole_text(input, longest_json))}, name);
+  }
+  if (!is_topology_matrix(beginning)) {
+    if (head.size() < Input::head_bytes && is_hostfile(head)) {
+      add(hostfile(whole_text(input, longest_text)), name);
+      return job_.hosts(single_.back());
+    }
+    if (!is_output(head) && JobReader::recognises(head))
+      return job_.file(name, plain_text(input, longest_configuration));
+  }
+  if (log(input, name)) return;
+  std::string why = fmt::format(
+      "{}: not recognised: `read` takes logs of training, NCCL and bandwidth tests, launch scripts, configurations of "
+      "jobs, dumps of NCCL and PyTorch, hostfiles and traces (docs/read.md)",
+      quote(name));
+  if (text.empty()) throw Error(why);
+  job_.unknown(name, std::move(text), std::move(why));
+}
+
 void Reading::file(const std::string& path) {
   Input input(path);
-  const std::string name = path == "-" ? input.name() : path;
+  const std::string& name = input.name();
   const std::string_view head = input.head();
   if (head.empty()) fail("{}: it is empty", quote(name));
   refuse(name, head);
   if (is_own_configuration(head))
     fail("{}: it is a configuration of harness: ./harness plan FILE, or give it beside a trace", quote(name));
-  const Kind kind = recognise(head);
-  constexpr std::size_t longest_text = 16u << 20, longest_configuration = 4u << 20;
   try {
-    switch (kind) {
-      case Kind::log: {
-        std::string text(head.size() < Input::head_bytes ? head : "");
-        std::string why = fmt::format(
-            "{}: not recognised: `read` takes logs of training, NCCL and bandwidth tests, launch scripts, "
-            "configurations of jobs, dumps of NCCL and PyTorch, hostfiles and traces (docs/read.md)",
-            quote(name));
-        if (log(input, name)) return;
-        if (text.empty()) throw Error(why);
-        return job_.unknown(name, std::move(text), std::move(why));
-      }
-      case Kind::nccl_tests_json:
-        return bandwidths({nccl_tests_json(whole_text(input, longest_json))}, name);
-      case Kind::nccl_topology:
-        return add(nccl_topology(whole_text(input, longest_text)), name);
-      case Kind::nccl_graphs:
-        return add(nccl_graphs(whole_text(input, longest_text)), name);
-      case Kind::hostfile:
-        add(hostfile(whole_text(input, longest_text)), name);
-        return job_.hosts(single_.back());
-      case Kind::job:
-        return job_.file(name, plain_text(input, longest_configuration));
-      case Kind::flight_recorder:
-        recorder_.file(whole_text(input, longest_json), name);
-        recorder_files_.push_back(name);
-        return;
-      case Kind::inspector: {
-        Lines lines(input);
-        for (std::string_view line; lines.next(line);) inspector_.line(line);
-        inspector_files_.push_back(name);
-        return;
-      }
-    }
+    take(input, head);
   } catch (const Error& error) {
     const std::string said = error.what();
     if (contains(said, quote(name))) throw;

@@ -11,8 +11,6 @@ namespace harness::evidence {
 namespace {
 
 using Status = Shell::Status;
-using Text = std::string_view;
-
 constexpr int deepest_commands = 64;  // in one text
 
 // Keeps the leading words that two branches share; the rest is unknown.

@@ -5,6 +5,7 @@
 #include <list>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -112,11 +113,12 @@ class Shell {
   /// Follows a script. Throws Error if it is nested too deeply or its texts grow beyond the limit.
   void run(std::string_view script, std::int64_t first_line = 1);
   void set(const std::string& name, const std::string& value, bool exported);
-  /// Follow a text, or a given file or one that the script has written, as another process: of the variables only these
-  /// reach it, and it takes what it sets with it. The words after a file's name are its arguments; returns false if
-  /// there is no such file.
-  void run_process(std::string_view script, std::int64_t first_line, const NameValues& environment);
-  bool run_process(const std::vector<std::string>& words, std::size_t name, const NameValues& environment);
+  /// Follows a given file, or one that the script has written, with the arguments that follow its name. Returns false
+  /// if there is no such file.
+  bool run_file(std::span<const std::string> command);
+  /// Follows something as another process: of the variables only these and Slurm's reach it, and it takes what it sets
+  /// with it. Returns what `follow_it` returns.
+  bool in_process(const NameValues& environment, const std::function<bool()>& follow_it);
 
   const std::vector<ShellLaunch>& launches() const { return launches_; }
   /// Here-documents written into files, by name, and those run by another shell or batch system.
@@ -169,8 +171,6 @@ class Shell {
   Status simple();
   Status run_simple(const std::vector<std::string>& raw, const std::vector<ShellRedirect>& redirects);
   Status run_builtin(const std::vector<std::string>& words, const NameValues& before, bool& known);
-  bool run_file(const std::vector<std::string>& words, std::size_t name);
-  bool in_process(const NameValues& environment, const std::function<bool()>& follow_it);
   NameValues exported(const NameValues& before) const;
   void hide(const std::string& name);
   Status run_inside(const ShellReader& from, Status (Shell::*part)(),

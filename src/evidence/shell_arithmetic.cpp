@@ -10,7 +10,6 @@
 namespace harness::evidence {
 namespace {
 
-using Text = std::string_view;
 using Integer = std::int64_t;
 using Number = std::optional<Integer>;  // nothing if a part is unknown, not understood or too large
 

@@ -13,8 +13,6 @@ namespace harness::evidence {
 namespace {
 
 using Status = Shell::Status;
-using Text = std::string_view;
-
 // Commands that launch nothing and change nothing relevant.
 constexpr std::string_view passed_over =
     "cd|mkdir|echo|printf|module|ulimit|conda|pip|date|trap|shopt|rm|cp|mv|ls|cat|tee|sleep|touch|wait|pushd|popd|kill|"
@@ -73,17 +71,15 @@ Status Shell::run_inside(const ShellReader& from, Status (Shell::*part)(),
   return maybe_ends_ == maybe_ended ? status : std::nullopt;
 }
 
-// "source env.sh", "bash train.sh 8": the word at `name` is the file, and the words after it are its arguments.
-bool Shell::run_file(const std::vector<std::string>& words, std::size_t name) {
-  const auto found = others_.find(file_name(words[name]));
+bool Shell::run_file(std::span<const std::string> command) {
+  const auto found = others_.find(file_name(command.front()));
   if (found == others_.end()) return false;
   std::optional<std::vector<std::string>> arguments;
-  if (name + 1 < words.size()) arguments.emplace(words.begin() + static_cast<std::ptrdiff_t>(name) + 1, words.end());
+  if (command.size() > 1) arguments.emplace(command.begin() + 1, command.end());
   run_inside(ShellReader(found->second), &Shell::whole_script, std::move(arguments));
   return true;
 }
 
-// Follows something with only these variables, and those of Slurm, which each process gets.
 bool Shell::in_process(const NameValues& environment, const std::function<bool()>& follow_it) {
   State outside = remembered(1);
   std::erase_if(state_.variables, [](const auto& variable) { return !variable.first.starts_with("SLURM_"); });
@@ -94,18 +90,6 @@ bool Shell::in_process(const NameValues& environment, const std::function<bool()
   locals_ = std::move(locals);
   state_ = std::move(outside);
   return followed;
-}
-
-void Shell::run_process(Text script, std::int64_t first_line, const NameValues& environment) {
-  in_process(environment, [&] {
-    run(script, first_line);
-    return true;
-  });
-}
-
-// "N=8 bash train.sh"
-bool Shell::run_process(const std::vector<std::string>& words, std::size_t name, const NameValues& environment) {
-  return in_process(environment, [&] { return run_file(words, name); });
 }
 
 // Returns the variables that reach a process, in the order of their assignment. `before`: set in front of its command.
@@ -174,7 +158,7 @@ Status Shell::run_builtin(const std::vector<std::string>& words, const NameValue
     return true;
   }
   if (name == "source" || words.front() == ".") {
-    if (words.size() > 1 && run_file(words, 1)) return true;
+    if (words.size() > 1 && run_file(std::span(words).subspan(1))) return true;
     refuse(line_, words.size() > 1 && !is_unknown(words[1])
                       ? fmt::format("source (another file, {}: give it as well)", file_name(words[1]))
                       : "source (another file)");
@@ -202,7 +186,7 @@ Status Shell::run_builtin(const std::vector<std::string>& words, const NameValue
   const auto script = std::ranges::find_if(words, [&](Text word) { return others_.contains(file_name(word)); });
   // A command that runs on many ranks is treated as a launch.
   if (script == words.end() || known || (name != "sbatch" && may_start({words.begin(), script}))) return true;
-  known = run_process(words, static_cast<std::size_t>(script - words.begin()), exported(before));
+  known = in_process(exported(before), [&] { return run_file({script, words.end()}); });
   return true;
 }
 

@@ -10,8 +10,6 @@
 namespace harness::evidence {
 namespace {
 
-using Text = std::string_view;
-
 constexpr char mark_begins = '\x01', mark_ends = '\x02';
 constexpr Text blanks = " \t\n";
 constexpr const char *given = "is given to the script", *left_open = "is not set in this script";

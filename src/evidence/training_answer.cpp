@@ -16,14 +16,10 @@ std::optional<config::Model> model_of(const TrainingLog& log) {
   const std::string activation = value_at(log.words, "activation", "");
   const bool dense = value_at(log.arguments, "num_experts", "None") == "None";
   if (log.size("sequence") == 0 || activation.empty() || !dense) return std::nullopt;
-  config::Model model{.name = "",
-                      .layers = log.size("layers"),
-                      .hidden = log.size("hidden"),
-                      .heads = log.size("heads"),
-                      .vocab = log.size("vocab"),
-                      .sequence = log.size("sequence"),
-                      .kv_heads = log.size("kv_heads"),
-                      .ffn = log.size("ffn")};
+  config::Model model;
+  config::each_key(model, [&](const config::ModelKey& key, auto& value) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(value)>, std::int64_t>) value = log.size(key.name);
+  });
   if (activation == "swiglu") model.activation = config::Activation::swiglu;
   return model;
 }
@@ -62,22 +58,7 @@ Times times_of(const TrainingLog& log, std::int64_t global_batch) {
 
 constexpr std::int64_t few_values = 5;
 
-struct Writer {
-  const TrainingLog& log;
-  const Gaps& gaps;
-  Answer out = Answer::of("log", "training log");
-
-  void job(std::int64_t global_batch, std::int64_t ranks);
-  void steadiness(const StepTimes& steps, bool seconds);
-  void how_to_read(const StepTimes& steps, double distance);
-  void change(double share, const std::string& headline, const std::string& text, const char* causes);
-  void throughput(double seconds, std::int64_t global_batch, std::int64_t ranks);
-  void own_count(const analysis::ModelFlop& flop, double causal);
-  void own_figures();
-  std::string failures();  // names the first failure
-};
-
-void Writer::job(std::int64_t global_batch, std::int64_t ranks) {
+void add_job(const TrainingLog& log, std::int64_t global_batch, std::int64_t ranks, Answer& out) {
   out.fact("framework", log.framework.empty() ? "unknown" : log.framework);
   for (const char* key :
        {"layers", "hidden", "heads", "kv_heads", "ffn", "vocab", "sequence", "tp", "pp", "cp", "dp", "micro_batch"}) {
@@ -99,7 +80,7 @@ void Writer::job(std::int64_t global_batch, std::int64_t ranks) {
 }
 
 // Notes how the figures were obtained, for comparisons.
-void Writer::how_to_read(const StepTimes& steps, double distance) {
+void add_how_to_read(const TrainingLog& log, const StepTimes& steps, double distance, Answer& out) {
   const auto note = [&](bool holds, std::string text) {
     if (holds) out.notes.push_back(std::move(text));
   };
@@ -115,13 +96,13 @@ void Writer::how_to_read(const StepTimes& steps, double distance) {
 }
 
 // Reports a lasting change. A shorter step is not a problem.
-void Writer::change(double share, const std::string& headline, const std::string& text, const char* causes) {
+void add_change(double share, const std::string& headline, const std::string& text, const char* causes, Answer& out) {
   out.headline += headline;
   if (share > 0) out.problem(text, causes);
   if (share <= 0) out.notes.push_back(text);
 }
 
-void Writer::steadiness(const StepTimes& steps, bool seconds) {
+void add_steadiness(const TrainingLog& log, const StepTimes& steps, bool seconds, Answer& out) {
   std::vector<double> distances;
   for (std::size_t i = 1; i < log.intervals.size(); ++i)
     distances.push_back(static_cast<double>(log.intervals[i].iteration - log.intervals[i - 1].iteration));
@@ -144,38 +125,38 @@ void Writer::steadiness(const StepTimes& steps, bool seconds) {
   if (steps.skipped > 0) out.tell("left out", fmt::format("the first {}: start-up", plural(steps.skipped, "value")));
   if (!steps.jump && !steps.drift && steps.counted >= few_values)
     out.headline += fmt::format(": steady within {} over {} values", percent(steps.spread), steps.counted);
-  how_to_read(steps, distance);
+  add_how_to_read(log, steps, distance, out);
   if (steps.jump) {
     const double share = steps.jump->share();
     const std::int64_t at = log.intervals[std::min(steps.jump->at, log.intervals.size() - 1)].iteration;
     out.fact("jump_at_iteration", at);
     out.fact("step_before_s", steps.jump->before);
-    change(
+    add_change(
         share,
         fmt::format(": the step time {} by {:.0f} % at iteration {} and stayed", share > 0 ? "jumped" : "fell",
                     100 * std::abs(share), at),
         fmt::format("the step takes {} {} since iteration {}{}", percent(std::abs(share)), share > 0 ? "more" : "less",
                     at, seconds ? fmt::format(" ({} before)", seconds_text(steps.jump->before)) : ""),
-        "clocks, a slower node after a restart, other jobs on the network; compare what the nodes logged then");
+        "clocks, a slower node after a restart, other jobs on the network; compare what the nodes logged then", out);
   }
   if (steps.drift)
-    change(*steps.drift,
-           fmt::format(": the step time creeps {} by {} over the log", *steps.drift > 0 ? "up" : "down",
-                       percent(std::abs(*steps.drift))),
-           fmt::format("the step time drifts by {} over the log", signed_percent(*steps.drift)),
-           "growing garbage collection or logging, fragmented memory, falling clocks, filling storage");
+    add_change(*steps.drift,
+               fmt::format(": the step time creeps {} by {} over the log", *steps.drift > 0 ? "up" : "down",
+                           percent(std::abs(*steps.drift))),
+               fmt::format("the step time drifts by {} over the log", signed_percent(*steps.drift)),
+               "growing garbage collection or logging, fragmented memory, falling clocks, filling storage", out);
   if (steps.spikes == 0) return;
   out.headline += fmt::format("; {}: {} of the time", plural(steps.spikes, "spike"), percent(steps.lost));
   std::string when;
   if (steps.period > 0)
     when = fmt::format(", every {:.0f} iterations: saving, evaluation or garbage collection",
                        static_cast<double>(steps.period) * std::max(1.0, distance));
-  out.problems.push_back(fmt::format("{} over 1.5 times the median: {} of the time{}", plural(steps.spikes, "value"),
-                                     percent(steps.lost), when));
+  say(out.problems, "{} over 1.5 times the median: {} of the time{}", plural(steps.spikes, "value"),
+      percent(steps.lost), when);
 }
 
 // Compares the log's own FLOP count with ours and names the convention that explains the difference.
-void Writer::own_count(const analysis::ModelFlop& flop, double causal) {
+void add_own_count(const TrainingLog& log, const analysis::ModelFlop& flop, double causal, Answer& out) {
   if (log.own_tflops <= 0) return;
   const double ratio = log.own_tflops / causal;
   constexpr double near = 0.02;
@@ -183,22 +164,22 @@ void Writer::own_count(const analysis::ModelFlop& flop, double causal) {
   if (std::abs(ratio - 1) < near) why = "it counts as we do";
   if (std::abs(ratio / (flop.noncausal / flop.causal) - 1) < near)
     why = "it counts attention in full, not its causal half";
-  out.notes.push_back(fmt::format("the log itself says {:.1f} TFLOP/s per GPU: {}", log.own_tflops, why));
+  say(out.notes, "the log itself says {:.1f} TFLOP/s per GPU: {}", log.own_tflops, why);
 }
 
 // Reports the log's figures where the model is not known, so that there are none of ours.
-void Writer::own_figures() {
+void add_own_figures(const TrainingLog& log, Answer& out) {
   if (std::ranges::find(out.facts, "tflops_per_gpu", [](const auto& fact) { return fact.first; }) != out.facts.end())
     return;
   if (log.own_tflops > 0)
-    out.notes.push_back(fmt::format("the log itself says {:.1f} TFLOP/s per GPU, by its own count of the model's FLOP",
-                                    log.own_tflops));
+    say(out.notes, "the log itself says {:.1f} TFLOP/s per GPU, by its own count of the model's FLOP", log.own_tflops);
   if (log.own_mfu > 0)
-    out.notes.push_back(fmt::format("the log's own MFU, {}, is not ours: attention in full, and its peak is its own",
-                                    percent(log.own_mfu)));
+    say(out.notes, "the log's own MFU, {}, is not ours: attention in full, and its peak is its own",
+        percent(log.own_mfu));
 }
 
-void Writer::throughput(double seconds, std::int64_t global_batch, std::int64_t ranks) {
+void add_throughput(const TrainingLog& log, const Gaps& gaps, double seconds, std::int64_t global_batch,
+                    std::int64_t ranks, Answer& out) {
   const auto sequence = static_cast<double>(log.size("sequence"));
   double tokens = ranks == 0 ? 0 : static_cast<double>(global_batch) * sequence / static_cast<double>(ranks) / seconds;
   if (tokens <= 0 && !log.intervals.empty())  // as logged for the step nearest to the median
@@ -215,7 +196,7 @@ void Writer::throughput(double seconds, std::int64_t global_batch, std::int64_t 
   const double causal = tokens * flop->causal / tera;
   out.fact("tflops_per_gpu", causal);
   out.headline += fmt::format(", {:.0f} TFLOP/s per GPU", causal);
-  own_count(*flop, causal);
+  add_own_count(log, *flop, causal, out);
   const auto hardware = hardware_of(log.gpu, gaps);
   const std::string precision = value_at(log.words, "precision", "");
   if (!hardware || precision.empty()) {
@@ -232,29 +213,19 @@ void Writer::throughput(double seconds, std::int64_t global_batch, std::int64_t 
                               show_flops(peak), hardware->file, precision));
 }
 
-std::string Writer::failures() {
-  std::vector<std::pair<std::string, TrainingLog::Failure>> in_order(log.failures.begin(), log.failures.end());
-  std::ranges::stable_sort(in_order, {}, [](const auto& row) { return row.second.line; });
-  for (const auto& [what, failure] : in_order)
-    out.problems.push_back(fmt::format("line {}: {}{}", failure.line, what,
-                                       failure.count > 1 ? fmt::format(" ({} times)", failure.count) : ""));
-  return in_order.empty() ? "" : in_order.front().first;
-}
-
 }  // namespace
 
 Answer answer_of(const TrainingLog& log, const Gaps& gaps) {
-  Writer writer{log, gaps};
-  Answer& out = writer.out;
+  Answer out = Answer::of("log", "training log");
   const std::int64_t global_batch = gaps.global_batch_size > 0 ? gaps.global_batch_size : log.size("global_batch");
   const std::int64_t ranks = gaps.ranks > 0 ? gaps.ranks : log.size("ranks");
-  writer.job(global_batch, ranks);
+  add_job(log, global_batch, ranks, out);
   const Times measured = times_of(log, global_batch);
   const auto headline = [&](std::string text, double seconds, std::string_view rate = "") {
     out.headline = std::move(text);
     out.fact("step_time_s", rate.empty() ? Value(seconds) : Value("unknown"));
     if (!rate.empty()) out.fact(std::string(rate), 1 / seconds);
-    if (rate.empty()) writer.throughput(seconds, global_batch, ranks);
+    if (rate.empty()) add_throughput(log, gaps, seconds, global_batch, ranks, out);
   };
   if (measured.values.size() >= 2 || (measured.values.size() == 1 && !log.whole_run)) {
     const StepTimes steps = judge_steps(measured.values);
@@ -266,7 +237,7 @@ Answer answer_of(const TrainingLog& log, const Gaps& gaps) {
     } else {
       headline(fmt::format("{} tokens/s per GPU", grouped(1 / steps.seconds)), steps.seconds, "tokens_per_s_per_gpu");
     }
-    writer.steadiness(steps, measured.seconds);
+    add_steadiness(log, steps, measured.seconds, out);
   } else if (log.whole_run && log.steps > 0) {
     const double seconds = log.run_seconds / static_cast<double>(log.steps);
     headline(fmt::format("{} per step, over the whole run of {} steps", seconds_text(seconds),
@@ -276,24 +247,28 @@ Answer answer_of(const TrainingLog& log, const Gaps& gaps) {
   } else {
     out.headline = "too few steps to say how long one takes";
   }
-  writer.own_figures();
+  add_own_figures(log, out);
   if (log.steps > 0) out.fact("steps", log.steps);
   if (log.restarts + log.batch_changes > 0)
-    out.notes.push_back(fmt::format("{} and {}: the longest run between them counts", plural(log.restarts, "restart"),
-                                    plural(log.batch_changes, "new batch size")));
+    say(out.notes, "{} and {}: the longest run between them counts", plural(log.restarts, "restart"),
+        plural(log.batch_changes, "new batch size"));
   if (log.too_long) out.notes.emplace_back("only the first million progress lines of a run count");
-  const std::string failed = writer.failures();
-  if (measured.values.size() < 2 && !failed.empty()) out.headline = "the job failed: " + failed;
+  std::vector<std::pair<std::string, TrainingLog::Failure>> in_order(log.failures.begin(), log.failures.end());
+  std::ranges::stable_sort(in_order, {}, [](const auto& row) { return row.second.line; });
+  for (const auto& [what, failure] : in_order)
+    say(out.problems, "line {}: {}{}", failure.line, what,
+        failure.count > 1 ? fmt::format(" ({} times)", failure.count) : "");
+  if (measured.values.size() < 2 && !in_order.empty()) out.headline = "the job failed: " + in_order.front().first;
   const bool whole_nodes = ranks > 0 && ranks % 8 == 0;
-  out.next.push_back(fmt::format("mpirun -np {} --map-by ppr:8:node ./harness doctor     # is a node slow?",
-                                 whole_nodes ? std::to_string(ranks) : "RANKS"));
+  say(out.next, "mpirun -np {} --map-by ppr:8:node ./harness doctor     # is a node slow?",
+      whole_nodes ? std::to_string(ranks) : "RANKS");
   if (measured.seconds && measured.values.size() == log.intervals.size()) {
     Value rows = Value::array();
     for (std::size_t i = 0; i < measured.values.size() && i < 10'000; ++i)
       rows.push_back({{"iteration", log.intervals[i].iteration}, {"seconds", measured.values[i]}});
     out.fact("by_iteration", std::move(rows));
   }
-  return std::move(out);
+  return out;
 }
 
 }  // namespace harness::evidence

@@ -10,8 +10,6 @@
 namespace harness::evidence {
 namespace {
 
-using Text = std::string_view;
-
 // Messages of PyTorch, NCCL, Slurm and the NVIDIA driver that end a job.
 constexpr std::array<Text, 11> failures{"CUDA out of memory",
                                         "HIP out of memory",
@@ -74,12 +72,14 @@ bool TrainingLogReader::description(Text text) {
     return true;
   }
   struct Row {
-    Text mark, label;
+    Text marks, label;  // marks: required parts separated by '&'
     const char* ours;
   };
   // Megatron-LM: "using world size: 8, data-parallel size: 8, …", "> padded vocab (size: 50257) with 47 dummy tokens
-  // (new size: 50304)"; the Hugging Face Trainer: "  Total train batch size (w. parallel, …) = 1,024"
-  static constexpr std::array<Row, 10> rows{{{"using world size:", "world size:", "ranks"},
+  // (new size: 50304)"; the Hugging Face Trainer: "  Total train batch size (w. parallel, …) = 1,024"; torchtitan:
+  // "Training starts at step 1. with local batch size 1, global batch size 64, gradient accumulation steps 1, sequence
+  // length 8192, …", since 2025 "Trainer is initialized with local batch …"
+  static constexpr std::array<Row, 12> rows{{{"using world size:", "world size:", "ranks"},
                                              {"using world size:", "data-parallel size:", "dp"},
                                              {"using world size:", "data-parallel-size:", "dp"},  // until 2023
                                              {"using world size:", "context-parallel size:", "cp"},
@@ -88,25 +88,18 @@ bool TrainingLogReader::description(Text text) {
                                              {"padded vocab (size:", "new size:", "vocab"},
                                              {"Total train batch size (", "= ", "global_batch"},
                                              {"Instantaneous batch size per device =", "= ", "micro_batch"},
-                                             {"Gradient Accumulation steps =", "= ", "accumulation"}}};
+                                             {"local batch size&sequence length", "local batch size", "micro_batch"},
+                                             {"local batch size&sequence length", "global batch size", "global_batch"},
+                                             {"local batch size&sequence length", "sequence length", "sequence"}}};
   bool any = false;
   for (const Row& row : rows) {
-    if (!contains(text, row.mark)) continue;
+    if (!has_all(text, row.marks)) continue;
     size(row.ours, integer_after(text, row.label));
     any = true;
   }
   if (any) return true;
   if (Cursor c{text}; c.after("Building ") && c.after("device mesh with ")) {
     mesh(c.rest);
-    return true;
-  }
-  // torchtitan: "Training starts at step 1. with local batch size 1, global batch size 64, gradient accumulation steps
-  // 1, sequence length 8192, total steps 200 (warmup 200)."; since 2025 "Trainer is initialized with local batch …".
-  if (has_all(text, "local batch size&sequence length")) {
-    size("micro_batch", integer_after(text, "local batch size"));
-    size("global_batch", integer_after(text, "global batch size"));
-    size("accumulation", integer_after(text, "gradient accumulation steps"));
-    size("sequence", integer_after(text, "sequence length"));
     return true;
   }
   // torchtitan: "CUDA capacity: NVIDIA H100 80GB HBM3 with 79.10GiB memory", in 2024 "GPU capacity: NVIDIA H100 80GB
@@ -155,10 +148,7 @@ bool TrainingLogReader::batch(Text text) {
   c.skip_blanks();
   const Text name = c.word();
   const std::size_t value = c.rest.find_first_not_of(". ");
-  const auto ours = mapped(
-      "train_batch_size=global_batch|train_micro_batch_size_per_gpu=micro_batch|"
-      "gradient_accumulation_steps=accumulation",
-      name);
+  const auto ours = mapped("train_batch_size=global_batch|train_micro_batch_size_per_gpu=micro_batch", name);
   if (ours && value != Text::npos) size(ours->c_str(), integer_after(c.rest.substr(value), ""));
   return true;
 }

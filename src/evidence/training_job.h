@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <initializer_list>
 #include <map>
 #include <optional>
 #include <set>
@@ -68,8 +67,17 @@ struct TrainingJob {
   void otherwise(std::string_view name, Text value, std::string origin) {
     if (!has(name)) set(name, std::move(value), std::move(origin));
   }
-  void set_unknown(std::string_view name, std::string text, std::string origin) {
-    values[std::string(name)] = {std::move(text), std::move(origin), false, ""};
+  /// Sets a value that is not known. `shown`: what is known of it ("2 x dp").
+  void set_unknown(std::string_view name, std::string why, std::string shown = "unknown") {
+    values[std::string(name)] = {std::move(shown), std::move(why), false, ""};
+  }
+  void otherwise_unknown(std::string_view name, std::string why) {
+    if (!has(name)) set_unknown(name, std::move(why));
+  }
+  /// Sets a value that the job says in a form that cannot be read.
+  void refuse(std::string_view name, const std::string& why) {
+    set_unknown(name, why);
+    add_once(refused, why);
   }
   bool has(std::string_view name) const { return values.contains(name); }
   /// Returns "" if the value is not known.
@@ -80,8 +88,9 @@ struct TrainingJob {
   }
   /// Returns the degree of "tensor", "pipeline" or "context" parallelism; 1 if it is not known.
   std::int64_t degree(std::string_view axis) const;
-  /// Returns the last setting of this key; nullptr: there is none.
-  const ForeignSetting* find(std::string_view key) const;
+  /// Returns the last setting of the first of these keys, separated by '|', that has one; nullptr: none has.
+  const ForeignSetting* find(std::string_view keys) const;
+  bool says(std::string_view keys) const { return find(keys) != nullptr; }
   std::string theirs(std::string_view key) const;
   std::optional<std::int64_t> their_number(std::string_view key) const { return number_in<std::int64_t>(theirs(key)); }
   /// Returns whether a switch is on. One that is open counts as off and is named in `refused`.
@@ -91,7 +100,11 @@ struct TrainingJob {
                      const std::string& origin);
   /// Returns whether the job runs on this framework or has settings of it.
   bool uses(std::string_view name) const;
-  void note(std::string text) { add_once(notes, std::move(text)); }
+  /// Adds a note once.
+  template <class... Args>
+  void note(fmt::format_string<Args...> text, Args&&... args) {
+    add_once(notes, fmt::format(text, std::forward<Args>(args)...));
+  }
 };
 
 /// Collects files of one job: scripts, framework and model configurations, here-documents in scripts.
@@ -133,8 +146,8 @@ bool is_assignments(std::string_view text);
 struct LauncherOptions {
   std::vector<std::string> words;
 
-  /// Returns the last value given under one of these names, if any.
-  std::optional<std::string> value(std::initializer_list<std::string_view> names) const;
+  /// Returns the last value given under one of these names, separated by '|', if any.
+  std::optional<std::string> value(std::string_view names) const;
   bool has(std::string_view name) const { return std::ranges::find(words, name) != words.end(); }
 };
 
@@ -164,8 +177,6 @@ std::vector<ForeignSetting> settings_of_document(const std::string& name, const 
 std::string framework_of_document(const std::vector<ForeignSetting>& settings);
 /// Fills in sizes and precision that a log lacks.
 void complete(TrainingLog& log, const TrainingJob& job);
-/// Rewrites settings that use Megatron-LM's field names as Megatron-LM flags (job_keys.cpp).
-void prepare_settings(TrainingJob& job);
 /// Translates the settings into harness names (job_keys.cpp).
 void translate(TrainingJob& job);
 /// Adds values that follow from a framework's own rules and defaults (job_rules.cpp, hugging_face_rules.cpp,

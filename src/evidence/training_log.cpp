@@ -14,8 +14,6 @@
 namespace harness::evidence {
 namespace {
 
-using Text = std::string_view;
-
 constexpr std::size_t most_intervals = 1u << 20;
 
 /// A progress line with all values of its step. Each text lists labels that precede a value, separated by '|'.

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "evidence/answer.h"
+#include "evidence/expectations.h"
 #include "support/files.h"
 
 namespace harness::test {
@@ -15,16 +16,9 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-std::vector<Answer> read_text(const std::string& text, const evidence::Gaps& gaps = {}) {
+std::vector<Answer> read_text(const std::string& text) {
   static const TemporaryFolder scratch;
-  return evidence::read_files({scratch.write("text", text)}, gaps);
-}
-
-// Returns a fact as text; "" if there is none.
-std::string fact(const Answer& answer, const std::string& key) {
-  const auto found = std::ranges::find(answer.facts, key, [](const auto& row) { return row.first; });
-  if (found == answer.facts.end()) return "";
-  return found->second.is_string() ? found->second.get<std::string>() : found->second.dump();
+  return evidence::read_files({scratch.write("text", text)}, {});
 }
 
 // An output for nodes of 8 GPUs. `columns` stand between the count and the two directions with `algbw` and `busbw` in
@@ -83,34 +77,32 @@ TEST(Bandwidths, AnUnnamedTestIsToldByItsColumns) {
       {{.busbw = 100, .ranks = 2}, "all_reduce"}};
   for (const auto& [table, collective] : tables) {
     const std::string expected = *collective == '\0' ? "unknown" : fmt::format("unknown ({} by its shape", collective);
-    EXPECT_EQ(fact(read_text(table.text()).front(), "test").substr(0, expected.size()), expected) << table.text();
+    EXPECT_EQ(fact(answer_to(table.text()), "test").substr(0, expected.size()), expected) << table.text();
   }
   const Table pair{.busbw = 100, .checks = outside_only, .ranks = 2};
-  EXPECT_THAT(fact(read_text(pair.text()).front(), "test"), HasSubstr("busbw / algbw = 1.00 = 1)"));
+  EXPECT_THAT(fact(answer_to(pair.text()), "test"), HasSubstr("busbw / algbw = 1.00 = 1)"));
 }
 
 TEST(Bandwidths, TheProgramItselfSaysWhetherDifferencesAreErrors) {
   const auto wrong = [](const char* difference, const char* verdict) {
     const Answer answer =
-        read_text(Table{.checks = {difference, difference}, .last_name = "error", .end = verdict}.text()).front();
+        answer_to(Table{.checks = {difference, difference}, .last_name = "error", .end = verdict}.text());
     EXPECT_EQ(answer.headline.starts_with("wrong results"), fact(answer, "wrong") != "0");
     return fact(answer, "wrong");
   };
   EXPECT_EQ(wrong("2e-02", "# Out of bounds values : 0 OK\n"), "0");
   EXPECT_EQ(wrong("1e-06", "# Out of bounds values : 3 FAILED\n"), "3");
   EXPECT_EQ(wrong("2e-02", ""), "1");  // the output was truncated
-  EXPECT_EQ(fact(read_text(Table{.checks = {"3", "4"}}.text()).front(), "wrong"), "7");
+  EXPECT_EQ(fact(answer_to(Table{.checks = {"3", "4"}}.text()), "wrong"), "7");
 }
 
 TEST(Bandwidths, TheOutputOf2017IsRead) {
-  const Answer answer =
-      read_text(
-          "# NCCL Tests compiled with NCCL 2.1\n# Using devices\n#   Rank  0 on  d device  0 [0x06] Tesla P100\n"
-          "#   Rank  1 on  d device  1 [0x07] Tesla P100\n\n#  bytes  N  type  op  time  algbw  busbw  res  time  "
-          "algbw  "
-          "busbw  res\n 1048576 262144 float sum 100.0 10.49 10.49 1e+00 100.0 10.49 10.49 1e+00\n"
-          " Out of bounds values : 2 FAILED\n Avg bus bandwidth    : 10.5 \n")
-          .front();
+  const Answer answer = answer_to(
+      "# NCCL Tests compiled with NCCL 2.1\n# Using devices\n#   Rank  0 on  d device  0 [0x06] Tesla P100\n"
+      "#   Rank  1 on  d device  1 [0x07] Tesla P100\n\n#  bytes  N  type  op  time  algbw  busbw  res  time  "
+      "algbw  "
+      "busbw  res\n 1048576 262144 float sum 100.0 10.49 10.49 1e+00 100.0 10.49 10.49 1e+00\n"
+      " Out of bounds values : 2 FAILED\n Avg bus bandwidth    : 10.5 \n");
   EXPECT_EQ(fact(answer, "ranks"), "2");
   EXPECT_EQ(fact(answer, "peak_busbw"), "10.5 GB/s at 1048576 B");
   EXPECT_EQ(fact(answer, "wrong"), "2");
@@ -127,7 +119,7 @@ TEST(Bandwidths, JsonListsOneDeviceOfEachProcess) {
         R"({{"nccl_version": 22907, "args": ["all_reduce_perf"], "config": {{"nthreads": 1, "ngpus": {}, "devices": [{}]}},)"
         R"( "results": [{{"size": 8, "out_of_place": {{"time": 9.0, "alg_bw": 4.0, "bus_bw": 7.0, "nwrong": 0}}}}]}})",
         each, devices);
-    return fact(read_text(text).front(), "ranks");
+    return fact(answer_to(text), "ranks");
   };
   EXPECT_EQ(ranks(1, 8), "8");
   EXPECT_EQ(ranks(4, 2), "8");
@@ -142,9 +134,8 @@ TEST(Bandwidths, OfSizesThatRecurTheBestCounts) {
   };
   const std::string head = Table{.end = ""}.text(), before = head.substr(0, head.rfind("1073741824 "));
   const Answer answer =
-      read_text(before + row(64, "int8 sum -1", 60) + row(128, "int8 sum -1", 80) + row(256, "int8 sum -1", 90, 3) +
-                row(64, "half sum -1", 70) + row(128, "half sum -1", 85) + row(256, "half sum -1", 80))
-          .front();
+      answer_to(before + row(64, "int8 sum -1", 60) + row(128, "int8 sum -1", 80) + row(256, "int8 sum -1", 90, 3) +
+                row(64, "half sum -1", 70) + row(128, "half sum -1", 85) + row(256, "half sum -1", 80));
   EXPECT_EQ(fact(answer, "peak_busbw"), "168.8 GB/s at 268435456 B");
   EXPECT_EQ(fact(answer, "dips"), "none");
   EXPECT_EQ(fact(answer, "wrong"), "6");
@@ -158,17 +149,17 @@ TEST(Bandwidths, SizesOfNothingAreNoRepetition) {
   const std::string nothing = "0 0 float sum -1 1.6 0.00 0.00 0 1.6 0.00 0.00 0\n";
   std::string text = Table{}.text();
   text.insert(text.rfind("1073741824 "), nothing + nothing);
-  EXPECT_THAT(read_text(text).front().notes, Not(Contains(HasSubstr("several times"))));
+  EXPECT_THAT(answer_to(text).notes, Not(Contains(HasSubstr("several times"))));
 }
 
 TEST(Bandwidths, ATestThatBrokeOffIsToldWithItsError) {
   const std::string head = Table{.end = ""}.text(),
                     error =
                         "n0: Test NCCL failure common.cu:954 'unhandled cuda error / '\n .. n0 pid 1: Test failure\n";
-  const Answer late = read_text(head + error).front();
+  const Answer late = answer_to(head + error);
   EXPECT_THAT(late.headline, AllOf(HasSubstr("peak 188 GB/s"), HasSubstr("the test broke off behind 1 GiB")));
   EXPECT_THAT(late.problems, Contains(HasSubstr("Test NCCL failure common.cu:954 'unhandled cuda error / '")));
-  const Answer early = read_text(head.substr(0, head.rfind("1073741824 ")) + error).front();
+  const Answer early = answer_to(head.substr(0, head.rfind("1073741824 ")) + error);
   EXPECT_THAT(early.headline, HasSubstr("broke off before its first size: Test NCCL failure"));
   EXPECT_EQ(fact(early, "ranks"), "16");
 }
@@ -208,26 +199,26 @@ TEST(Bandwidths, AGpuWithoutANameIsAGpu) {
   std::string text = Table{}.text();
   for (const std::string name = " NVIDIA H100 80GB HBM3"; text.find(name) != std::string::npos;)
     text.erase(text.find(name), name.size());
-  EXPECT_THAT(read_text(text).front().headline, HasSubstr("on 2 nodes of 8 GPUs"));
+  EXPECT_THAT(answer_to(text).headline, HasSubstr("on 2 nodes of 8 GPUs"));
 }
 
 TEST(Bandwidths, AHoleOfUnknownRanksIsMeasuredAgainWithRanksToFillIn) {
   std::string text = "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n";
   for (const auto& [bytes, busbw] : {std::pair(1 << 20, 90), {1 << 21, 20}, {1 << 22, 90}})
     text += fmt::format("{0} 1 float none -1 10 {1} {1} 0 10 {1} {1} 0\n", bytes, busbw);
-  EXPECT_THAT(read_text(text).front().next,
+  EXPECT_THAT(answer_to(text).next,
               Contains("mpirun -np RANKS ./harness sweep configs/collectives.yaml -b 1M -e 4M -f 2"));
 }
 
 TEST(Bandwidths, OneOfSeveralGroupsHasNoLimit) {
   const Table whole, split{.groups = 8};
-  EXPECT_EQ(fact(read_text(whole.text()).front(), "limit"), "400.0 GB/s");
-  EXPECT_EQ(fact(read_text(split.text()).front(), "limit"), "");
+  EXPECT_EQ(fact(answer_to(whole.text()), "limit"), "400.0 GB/s");
+  EXPECT_EQ(fact(answer_to(split.text()), "limit"), "");
 }
 
 TEST(Bandwidths, HostsOfOneRackAreLimitedByNvlink) {
   const auto answer_of = [](const Table& table) {
-    return read_text(table.text(), {.hardware = "gb200-nvl72"}).front();
+    return answer_to(table.text(), "text", {.hardware = "gb200-nvl72"});
   };
   EXPECT_EQ(fact(answer_of({}), "limit"), "900.0 GB/s");
   EXPECT_THAT(answer_of({.algbw = 24, .busbw = 45}).problems, Contains(HasSubstr("MNNVL 0")));
@@ -243,25 +234,24 @@ TEST(Bandwidths, ATeslaIsKnownByItsOwnName) {
   std::string text = Table{}.text();
   for (const auto& [from, to] : {std::pair("NVIDIA H100 80GB HBM3", "Tesla V100-SXM2-16GB"), {" on n1 ", " on n0 "}})
     text = join(split_text(text, from), to);
-  EXPECT_EQ(fact(read_text(text).front(), "limit"), "150.0 GB/s");
-  EXPECT_THAT(read_text(text).front().headline, HasSubstr("on 16 V100"));
+  EXPECT_EQ(fact(answer_to(text), "limit"), "150.0 GB/s");
+  EXPECT_THAT(answer_to(text).headline, HasSubstr("on 16 V100"));
   text = join(split_text(text, "Tesla V100-SXM2-16GB"), "NVIDIA GeForce RTX 4090");
-  EXPECT_THAT(read_text(text).front().headline, HasSubstr("on 16 RTX 4090"));
+  EXPECT_THAT(answer_to(text).headline, HasSubstr("on 16 RTX 4090"));
 }
 
 TEST(Bandwidths, FarBelowTheLinksIsAProblem) {
-  EXPECT_THAT(read_text(Table{}.text()).front().problems, IsEmpty());
-  const Answer slow = read_text(Table{.algbw = 0.8, .busbw = 1.5}.text()).front();
+  EXPECT_THAT(answer_to(Table{}.text()).problems, IsEmpty());
+  const Answer slow = answer_to(Table{.algbw = 0.8, .busbw = 1.5}.text());
   EXPECT_THAT(slow.problems, Contains(HasSubstr("0.4 % of 400 GB/s")));
 }
 
 TEST(Bandwidths, SomeSizesOfOsuAreOfOneRank) {
   const auto peak = [](const char* test) {
-    const Answer answer = read_text(fmt::format("# OSU MPI-CUDA {} Latency Test v7.3\n# Size       Avg Latency(us)\n"
+    const Answer answer = answer_to(fmt::format("# OSU MPI-CUDA {} Latency Test v7.3\n# Size       Avg Latency(us)\n"
                                                 "1000000 1000.0\n",
                                                 test),
-                                    {.ranks = 4})
-                              .front();
+                                    "text", {.ranks = 4});
     EXPECT_THAT(answer.headline, HasSubstr("on 4 ranks"));
     return fact(answer, "peak_busbw").substr(0, 8);
   };
@@ -274,7 +264,7 @@ TEST(Bandwidths, SomeSizesOfOsuAreOfOneRank) {
 // osu_mbw_mr and osu_multi_lat: MB/s of all pairs together, and a latency.
 TEST(Bandwidths, OsuOfSeveralPairsIsReadInItsUnit) {
   const auto read_osu = [](const char* header, const char* row) {
-    return read_text(fmt::format("# OSU MPI{}\n# [ pairs: 4 ] [ window size: 64 ]\n# Size\n{}\n", header, row)).front();
+    return answer_to(fmt::format("# OSU MPI{}\n# [ pairs: 4 ] [ window size: 64 ]\n# Size\n{}\n", header, row));
   };
   const Answer rate = read_osu(" Multiple Bandwidth / Message Rate Test v7.5.2", "1048576 90000.0 85830.7");
   EXPECT_THAT(rate.headline, HasSubstr("peak 90.0 GB/s algbw (sendrecv, several pairs"));
@@ -291,7 +281,7 @@ TEST(Bandwidths, OsuOfANonBlockingCollectiveIsReadByItsCommunication) {
        {"# Size  Overall(us)  Compute(us)  Pure Comm.(us)  Overlap(%)\n1000000 2000.0 990.0 1000.0 0.0\n",
         "# Size  Overall(us)  Compute(us)  Coll. Init(us)  MPI_Test(us)  MPI_Wait(us)  Pure Comm.(us)"
         "  Overlap(%)\n1000000 2000.0 990.0 1.0 0.0 5.0 1000.0 0.0\n"}) {
-    const Answer answer = read_text(title + table, {.ranks = 4}).front();
+    const Answer answer = answer_to(title + table, "text", {.ranks = 4});
     EXPECT_EQ(fact(answer, "peak_busbw").substr(0, 8), "1.5 GB/s") << table;
     EXPECT_THAT(answer.headline, HasSubstr("allreduce"));
   }

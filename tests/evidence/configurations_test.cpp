@@ -1,9 +1,10 @@
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "evidence/answer.h"
 #include "evidence/expectations.h"
-#include "support/files.h"
 
 // Configurations in the forms that people write them for each framework.
 
@@ -25,22 +26,20 @@ TEST(Configurations, OfUnreadFrameworksAreNotTakenForThoseOfOthers) {
          "max_duration: 1ep\nglobal_train_batch_size: 64\nfsdp: {precision: mixed}\n"}}) {
     const evidence::Answer answer = answer_to(text, "job.yaml");
     EXPECT_THAT(answer.refused, ElementsAre(HasSubstr(std::string("configurations of ") + name + " are not read")));
-    EXPECT_EQ(join(missing("framework: unknown\nlayers: unknown\n", answer), "\n"), "");
+    EXPECT_EQ(lacking("framework: unknown\nlayers: unknown\n", answer), "");
   }
 }
 
 // The Trainer's arguments, and those of Axolotl, LLaMA-Factory and ms-swift, which extend them.
 TEST(Configurations, OfTheTrainerSayItsLayout) {
   expect_answers({
-      {"sft.yaml",
-       "model_name_or_path: gpt2\nper_device_train_batch_size: 1\ntensor_model_parallel_size: 2\n"
+      {"model_name_or_path: gpt2\nper_device_train_batch_size: 1\ntensor_model_parallel_size: 2\n"
        "pipeline_model_parallel_size: 4\nexpert_model_parallel_size: 2\nrecompute_granularity: full\n"
        "use_distributed_optimizer: true\nsequence_parallel: true\n",
-       "tp: 2\npp: 4\nep: 2\nrecompute: full\nsharding: optimizer\nsequence_parallel: true\n"},
-      {"sft.yaml", "model_name_or_path: gpt2\nmicro_batch_size: 1\ncp_size: 2\nglobal_batch_size: 8\n",
-       "cp: 2\nglobal_batch: 8\n"},
-      {"go.sh",
-       "torchrun --nproc_per_node 8 sft.py --per_device_train_batch_size 1 --model_name_or_path gpt2 "
+       "tp: 2\npp: 4\nep: 2\nrecompute: full\nsharding: optimizer\nsequence_parallel: true\n", "sft.yaml"},
+      {"model_name_or_path: gpt2\nmicro_batch_size: 1\ncp_size: 2\nglobal_batch_size: 8\n", "cp: 2\nglobal_batch: 8\n",
+       "sft.yaml"},
+      {"torchrun --nproc_per_node 8 sft.py --per_device_train_batch_size 1 --model_name_or_path gpt2 "
        "--sequence_parallel_size 4\n",
        "cp: 4\ndp: 2\n"},
   });
@@ -51,14 +50,13 @@ TEST(Configurations, OfTheTrainerSayWhatTheyShard) {
       "base_model: gpt2\nmicro_batch_size: 1\nfsdp_version: 2\nfsdp_config:\n  offload_params: true\n";
   const std::string swift = "torchrun --nproc_per_node 8 swift/cli/sft.py --per_device_train_batch_size 1 ";
   expect_answers({
-      {"sft.yaml",
-       axolotl + "  reshard_after_forward: true\ndp_shard_size: 4\ndp_replicate_size: 2\ntensor_parallel_size: 2\n",
-       "sharding: parameters\nsharding_group: 4 shard, 2 replicate\nranks: 16\ndp: 8\nglobal_batch: 8\n"},
-      {"sft.yaml", axolotl + "  reshard_after_forward: false\n", "sharding: gradients\n"},
-      {"sft.yaml", "model: gpt2\nmicro_batch_size: 1\ndist_config: {name: fsdp2}\n", "sharding: parameters\n"},
-      {"go.sh", swift + "--deepspeed zero2\n", "sharding: gradients\n"},
-      {"go.sh", swift + "--deepspeed $CONFIGURATION\n", "sharding: unknown\n"},
-      {"go.sh", swift + "\n", "sharding: none\n"},
+      {axolotl + "  reshard_after_forward: true\ndp_shard_size: 4\ndp_replicate_size: 2\ntensor_parallel_size: 2\n",
+       "sharding: parameters\nsharding_group: 4 shard, 2 replicate\nranks: 16\ndp: 8\nglobal_batch: 8\n", "sft.yaml"},
+      {axolotl + "  reshard_after_forward: false\n", "sharding: gradients\n", "sft.yaml"},
+      {"model: gpt2\nmicro_batch_size: 1\ndist_config: {name: fsdp2}\n", "sharding: parameters\n", "sft.yaml"},
+      {swift + "--deepspeed zero2\n", "sharding: gradients\n"},
+      {swift + "--deepspeed $CONFIGURATION\n", "sharding: unknown\n"},
+      {swift + "\n", "sharding: none\n"},
   });
   EXPECT_THAT(answer_to(axolotl, "sft.yaml").cannot, Contains(HasSubstr("parameters on the host")));
   EXPECT_THAT(answer_to(swift + "--deepspeed zero3_offload\n", "go.sh").cannot,
@@ -69,12 +67,12 @@ TEST(Configurations, OfTheTrainerSayItsPrecision) {
   const std::string axolotl = "base_model: gpt2\nmicro_batch_size: 1\n";
   const std::string program = "torchrun --nproc_per_node 8 sft.py --per_device_train_batch_size 1 ";
   expect_answers({
-      {"sft.yaml", axolotl + "fp8: true\nbf16: true\n", "precision: fp8\n"},
-      {"sft.yaml", axolotl + "fp8: false\nbf16: true\n", "precision: bf16\n"},
-      {"sft.yaml", axolotl + "pure_bf16: true\n", "precision: bf16\n"},
-      {"go.sh", program + "--torch_dtype bfloat16\n", "precision: bf16\n"},
-      {"go.sh", program + "--fp16 --torch_dtype float32\n", "precision: fp16\n"},
-      {"go.sh", program + "--torch_dtype auto\n", "precision: unknown\n"},
+      {axolotl + "fp8: true\nbf16: true\n", "precision: fp8\n", "sft.yaml"},
+      {axolotl + "fp8: false\nbf16: true\n", "precision: bf16\n", "sft.yaml"},
+      {axolotl + "pure_bf16: true\n", "precision: bf16\n", "sft.yaml"},
+      {program + "--torch_dtype bfloat16\n", "precision: bf16\n"},
+      {program + "--fp16 --torch_dtype float32\n", "precision: fp16\n"},
+      {program + "--torch_dtype auto\n", "precision: unknown\n"},
   });
 }
 
@@ -82,12 +80,11 @@ TEST(Configurations, OfTheTrainerRecomputeAsTheirProgramDoes) {
   const std::string factory = "model_name_or_path: gpt2\nper_device_train_batch_size: 1\nfinetuning_type: full\n";
   const std::string program = " --per_device_train_batch_size 1\n";
   expect_answers({
-      {"sft.yaml", factory, "recompute: full\n"},
-      {"sft.yaml", factory + "disable_gradient_checkpointing: true\n", "recompute: none\n"},
-      {"go.sh", "torchrun --nproc_per_node 8 swift/cli/sft.py" + program, "recompute: full\n"},
-      {"go.sh", "torchrun --nproc_per_node 8 swift/cli/sft.py --gradient_checkpointing false" + program,
-       "recompute: none\n"},
-      {"go.sh", "torchrun --nproc_per_node 8 sft.py" + program, "recompute: none\n"},
+      {factory, "recompute: full\n", "sft.yaml"},
+      {factory + "disable_gradient_checkpointing: true\n", "recompute: none\n", "sft.yaml"},
+      {"torchrun --nproc_per_node 8 swift/cli/sft.py" + program, "recompute: full\n"},
+      {"torchrun --nproc_per_node 8 swift/cli/sft.py --gradient_checkpointing false" + program, "recompute: none\n"},
+      {"torchrun --nproc_per_node 8 sft.py" + program, "recompute: none\n"},
   });
   for (const char* adapter : {"--lora_dim 128", "--tuner_type lora"})
     EXPECT_THAT(answer_to(fmt::format("torchrun sft.py {}{}", adapter, program), "go.sh").cannot,
@@ -101,7 +98,7 @@ TEST(Configurations, OfNemoRecomputeAsManyLayersAsTheySay) {
       "  activations_checkpoint_granularity: full\n  activations_checkpoint_method: block\n"
       "  activations_checkpoint_num_layers: ";
   expect_answers(
-      {{"nemo.yaml", block + "0\n", "recompute: none\n"}, {"nemo.yaml", block + "2\n", "recompute: full\n"}});
+      {{block + "0\n", "recompute: none\n", "nemo.yaml"}, {block + "2\n", "recompute: full\n", "nemo.yaml"}});
 }
 
 TEST(Configurations, OfAccelerateAreAlsoItsOptions) {
@@ -109,12 +106,12 @@ TEST(Configurations, OfAccelerateAreAlsoItsOptions) {
     return "accelerate launch --num_processes 8 " + options + " train.py --model_name_or_path gpt2\n";
   };
   expect_answers({
-      {"go.sh", launched("--use_fsdp --fsdp_version 2 --fsdp_reshard_after_forward false"), "sharding: gradients\n"},
-      {"go.sh", launched("--use_fsdp --fsdp_activation_checkpointing true"), "sharding: parameters\nrecompute: full\n"},
-      {"go.sh", launched("--use_deepspeed"), "sharding: gradients\n"},
-      {"go.sh", launched("--use_deepspeed --zero_stage 3"), "sharding: parameters\n"},
-      {"go.sh", launched("--use_deepspeed --deepspeed_config_file ds2.json"), "sharding: unknown\nrefuse: ds2.json\n"},
-      {"acc.yaml", "distributed_type: DEEPSPEED\nnum_processes: 8\n", "sharding: gradients\n"},
+      {launched("--use_fsdp --fsdp_version 2 --fsdp_reshard_after_forward false"), "sharding: gradients\n"},
+      {launched("--use_fsdp --fsdp_activation_checkpointing true"), "sharding: parameters\nrecompute: full\n"},
+      {launched("--use_deepspeed"), "sharding: gradients\n"},
+      {launched("--use_deepspeed --zero_stage 3"), "sharding: parameters\n"},
+      {launched("--use_deepspeed --deepspeed_config_file ds2.json"), "sharding: unknown\nrefuse: ds2.json\n"},
+      {"distributed_type: DEEPSPEED\nnum_processes: 8\n", "sharding: gradients\n", "acc.yaml"},
   });
   EXPECT_THAT(answer_to(launched("--use_deepspeed --offload_optimizer_device cpu"), "go.sh").cannot,
               Contains(HasSubstr("the optimizer on cpu")));
@@ -125,9 +122,9 @@ TEST(Configurations, OfForksOfMegatronSayTheWidthOfTheirMlp) {
       "system: {tensor_model_parallel_size: 2}\nmodel:\n  num_layers: 4\n  hidden_size: 6144\n"
       "  num_attention_heads: 48\n  swiglu: true\n";
   expect_answers({
-      {"train.yaml", flagscale + "  hidden_dim_multiplier: 1.3\n  multiple_of: 4096\n", "ffn: 24576\n"},
-      {"train.yaml", flagscale + "  multiple_of: 256\n", "ffn: 16384\n"},
-      {"train.yaml", flagscale + "  multiple_of: 256\n  ffn_hidden_size: 512\n", "ffn: 512\n"},
+      {flagscale + "  hidden_dim_multiplier: 1.3\n  multiple_of: 4096\n", "ffn: 24576\n", "train.yaml"},
+      {flagscale + "  multiple_of: 256\n", "ffn: 16384\n", "train.yaml"},
+      {flagscale + "  multiple_of: 256\n  ffn_hidden_size: 512\n", "ffn: 512\n", "train.yaml"},
   });
   const std::string nemo = "trainer: {devices: 8}\nmodel:\n  encoder_seq_length: 64\n  num_layers: 2\n";
   EXPECT_THAT(answer_to(nemo + "  activation: squared-relu\n", "nemo.yaml").cannot,
@@ -136,8 +133,7 @@ TEST(Configurations, OfForksOfMegatronSayTheWidthOfTheirMlp) {
 
 TEST(Configurations, OfMegatronMayWriteTheirFlagsWithUnderscores) {
   expect_answers(
-      {{"go.sh",
-        "torchrun --nproc_per_node 8 finetune.py --tensor_model_parallel_size 2 --num_layers 4 --hidden_size 512 "
+      {{"torchrun --nproc_per_node 8 finetune.py --tensor_model_parallel_size 2 --num_layers 4 --hidden_size 512 "
         "--num_attention_heads 8 --seq_length 256 --micro_batch_size 1 --global_batch_size 16 --bf16\n",
         "framework: megatron-lm\nlayers: 4\ntp: 2\ndp: 4\nglobal_batch: 16\nsequence: 256\nprecision: bf16\n"}});
 }
@@ -161,11 +157,10 @@ TEST(Configurations, OfOtherModelsThanDecodersSaySo) {
       "  decoder: {num_layers: 4}\n";
   EXPECT_THAT(cannot("t5.yaml", nemo + "  encoder: {num_layers: 6}\n"), HasSubstr("an encoder beside"));
   expect_answers({
-      {"t5.yaml", nemo + "  encoder: {num_layers: 6}\n", "layers: 4\n"},
-      {"distil.yaml",
-       "model:\n  num_layers: 4\n  tensor_model_parallel_size: 2\n"
+      {nemo + "  encoder: {num_layers: 6}\n", "layers: 4\n", "t5.yaml"},
+      {"model:\n  num_layers: 4\n  tensor_model_parallel_size: 2\n"
        "  teacher: {num_layers: 8, tensor_model_parallel_size: 4}\n",
-       "layers: 4\ntp: 2\n"},
+       "layers: 4\ntp: 2\n", "distil.yaml"},
   });
 }
 
@@ -179,15 +174,11 @@ TEST(Configurations, OfNemoOffloadNothingThatIsOff) {
 
 // The Trainer's configuration decides beside those that serve it, in any order.
 TEST(Configurations, OfTheTrainerDecide) {
-  const TemporaryFolder scratch;
-  const std::string zero =
-                        scratch.write("ds.json", R"({"zero_optimization": {"stage": 3}, "train_batch_size": "auto"})"),
-                    trainer = scratch.write("sft.yaml",
-                                            "model_name_or_path: gpt2\nper_device_train_batch_size: 2\n"
-                                            "deepspeed: ds.json\n");
-  for (const std::vector<std::string>& files : {std::vector{zero, trainer}, {trainer, zero}}) {
-    const evidence::Answer answer = evidence::read_files(files, {}).front();
-    EXPECT_EQ(join(missing("framework: hugging face trainer\nlayers: 12\nsharding: parameters\n", answer), "\n"), "");
+  NameValues files{{"ds.json", R"({"zero_optimization": {"stage": 3}, "train_batch_size": "auto"})"},
+                   {"sft.yaml", "model_name_or_path: gpt2\nper_device_train_batch_size: 2\ndeepspeed: ds.json\n"}};
+  for (int order = 0; order < 2; ++order, std::ranges::reverse(files)) {
+    const evidence::Answer answer = answers_to(files).front();
+    EXPECT_EQ(lacking("framework: hugging face trainer\nlayers: 12\nsharding: parameters\n", answer), "") << order;
   }
 }
 

@@ -8,24 +8,23 @@ namespace {
 
 TEST(Devices, OfHostfilesAndTopologies) {
   expect_answers({
-      {"hosts", "node1 max-slots=8 slots=8 # spare\nnode2 slots=8 port=2222\n", "hosts: 2\nranks: 16\n"},
-      {"hosts", "node1 slots=8\nnode2 slots=0\n", "hosts: 1\nranks: 8\n"},
+      {"node1 max-slots=8 slots=8 # spare\nnode2 slots=8 port=2222\n", "hosts: 2\nranks: 16\n"},
+      {"node1 slots=8\nnode2 slots=0\n", "hosts: 1\nranks: 8\n"},
       // Containers hide the affinity: with tabs, and copied without them.
-      {"topo",
-       "\tGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \tNV4\tPIX\t\t\tN/A\n"
+      {"\tGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \tNV4\tPIX\t\t\tN/A\n"
        "GPU1\tNV4\t X \tSYS\t\t\tN/A\nNIC0\tPIX\tSYS\t X \n",
        "gpus: 2\nnics: NIC0\nproblem: GPU1\n"},
-      {"topo", "       GPU0   GPU1   CPU Affinity   NUMA Affinity\nGPU0    X     NV4\nGPU1   NV4     X\n",
+      {"       GPU0   GPU1   CPU Affinity   NUMA Affinity\nGPU0    X     NV4\nGPU1   NV4     X\n",
        "gpus: 2\nnics: none\n"},
-      {"topo",  // `topo -p2p r` behind it has the same names
-       "\tGPU0\tGPU1\tGPU2\nGPU0\t X \tNV4\tNV4\nGPU1\tNV4\t X \tSYS\nGPU2\tNV4\tSYS\t X \n"
+      // `topo -p2p r` behind it has the same names
+      {"\tGPU0\tGPU1\tGPU2\nGPU0\t X \tNV4\tNV4\nGPU1\tNV4\t X \tSYS\nGPU2\tNV4\tSYS\t X \n"
        " \tGPU0\tGPU1\tGPU2\n GPU0\tX\tOK\tOK\n GPU1\tOK\tX\tOK\n GPU2\tOK\tOK\tX\n",
        "gpus: 3\nproblem: GPU1-GPU2: no NVLink where other pairs have 4\n"},
-      {"topo", "GPU0\tGPU1\tCPU Affinity\nGPU0\t X \tSYS\t\nGPU1\tSYS\t X \t\n",  // without the leading blanks
+      {"GPU0\tGPU1\tCPU Affinity\nGPU0\t X \tSYS\t\nGPU1\tSYS\t X \t\n",  // without the leading blanks
        "gpus: 2\nnics: none\n"},
-      {"topo", "  GPU0  NIC0  NIC1  CPU Affinity\nGPU0  X  PIX  SYS  0-31\nNIC0  PIX  X  SYS\nNIC1  SYS  SYS  X\n",
+      {"  GPU0  NIC0  NIC1  CPU Affinity\nGPU0  X  PIX  SYS  0-31\nNIC0  PIX  X  SYS\nNIC1  SYS  SYS  X\n",
        "gpus: 1\nnics: NIC0, NIC1\n"},
-      {"topo", "  GPU0  mlx5_0  CPU Affinity\nGPU0  X  PIX  0-31\nmlx5_0  PIX  X\n", "gpus: 1\nnics: mlx5_0\n"},
+      {"  GPU0  mlx5_0  CPU Affinity\nGPU0  X  PIX  0-31\nmlx5_0  PIX  X\n", "gpus: 1\nnics: mlx5_0\n"},
   });
 }
 

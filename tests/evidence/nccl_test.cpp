@@ -325,8 +325,7 @@ TEST(NcclLog, SplitsOfOneSizeAreToldByTheirColor) {
   const Answer answer = answer_to(split_into_pairs(true));
   EXPECT_THAT(answer.problems, IsEmpty());
   EXPECT_THAT(answer.notes, Not(Contains(HasSubstr("commId"))));
-  const auto counted = std::ranges::find(answer.facts, "communicators", [](const auto& row) { return row.first; });
-  EXPECT_EQ(counted->second.dump(), "5");
+  EXPECT_EQ(fact(answer, "communicators"), "5");
 }
 
 TEST(NcclLog, OfCommunicatorsThatCountAsOneNoRanksShareANode) {

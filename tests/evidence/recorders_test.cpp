@@ -25,8 +25,7 @@ struct Member {
 
 // One dump of Flight Recorder for each rank.
 Answer recorded(const std::vector<std::pair<int, std::vector<Member>>>& dumps) {
-  const TemporaryFolder scratch;
-  std::vector<std::string> files;
+  NameValues files;
   for (const auto& [rank, members] : dumps) {
     std::vector<std::string> groups, entries;
     for (const Member& m : members) {
@@ -38,11 +37,11 @@ Answer recorded(const std::vector<std::pair<int, std::vector<Member>>>& dumps) {
             number == m.last && !m.complete ? "started" : "completed", groups.size()));
       groups.push_back(fmt::format(R"("{0}": {{"name": "{0}", "desc": "{0}", "ranks": "{1}"}})", m.group, m.ranks));
     }
-    const std::string text = fmt::format(R"({{"rank": {}, "pg_config": {{{}}}, "entries": [{}]}})", rank,
-                                         join(groups, ", "), join(entries, ", "));
-    files.push_back(scratch.write(fmt::format("dump_{}", rank), text));
+    files.emplace_back(fmt::format("dump_{}", rank),
+                       fmt::format(R"({{"rank": {}, "pg_config": {{{}}}, "entries": [{}]}})", rank, join(groups, ", "),
+                                   join(entries, ", ")));
   }
-  return evidence::read_files(files, {}).front();
+  return answers_to(files).front();
 }
 
 TEST(FlightRecorder, NamesAllThatAreBehind) {
@@ -90,16 +89,15 @@ TEST(FlightRecorder, AMissingDumpIsSuspectedFirst) {
 // PyTorch's own dumps state no rank, and their status is text.
 TEST(FlightRecorder, TheRankIsInTheNameOfTheFile) {
   const auto headline = [](const std::vector<const char*>& names) {
-    const TemporaryFolder scratch;
-    std::vector<std::string> files;
+    NameValues files;
     for (const char* name : names)
-      files.push_back(scratch.write(
+      files.emplace_back(
           name,
           R"({"pg_config": {"0": {"desc": "all", "ranks": "[0, 1, 2]"}}, "pg_status": {"0": )"
           R"({"last_enqueued_collective": "9", "last_started_collective": "9", "last_completed_collective": "8"}},)"
           R"( "entries": [{"pg_id": 0, "process_group": ["0", "all"], "collective_seq_id": 9,)"
-          R"( "profiling_name": "nccl:all_reduce", "state": "started"}]})"));
-    return evidence::read_files(files, {}).front().headline;
+          R"( "profiling_name": "nccl:all_reduce", "state": "started"}]})");
+    return answers_to(files).front().headline;
   };
   EXPECT_EQ(headline({"trace_rank_0", "trace_rank_2"}), "no file of rank 1");
   EXPECT_EQ(headline({"trace_rank_0.json", "trace_rank_2.json"}), "no file of rank 1");
@@ -108,21 +106,20 @@ TEST(FlightRecorder, TheRankIsInTheNameOfTheFile) {
 
 // Group 1 of rank 2 is called "2", as its entries would say if later ones had not taken their place.
 TEST(FlightRecorder, AGroupWithoutEntriesIsNotTakenForAnother) {
-  const TemporaryFolder scratch;
-  std::vector<std::string> files;
+  NameValues files;
   for (int rank = 0; rank < 3; ++rank) {
     const char* entry =
         R"({"pg_id": 1, "process_group": ["1", "pair"], "collective_seq_id": 812, "profiling_name": "nccl:all_reduce",)"
         R"( "state": "started"})";
-    files.push_back(scratch.write(
+    files.emplace_back(
         fmt::format("trace_{}", rank),
         fmt::format(
             R"({{"pg_config": {{"1": {{"desc": "pair", "ranks": "[0, 1]"}}, "2": {{"desc": "alone", "ranks": "[2]"}}}},)"
             R"( "pg_status": {{"1": {{"last_enqueued_collective": {0}, "last_started_collective": {0},)"
             R"( "last_completed_collective": {1}}}}}, "entries": [{2}]}})",
-            rank < 2 ? 812 : 40, rank < 2 ? 811 : 40, rank < 2 ? entry : "")));
+            rank < 2 ? 812 : 40, rank < 2 ? 811 : 40, rank < 2 ? entry : ""));
   }
-  EXPECT_THAT(evidence::read_files(files, {}).front().headline, HasSubstr("every rank: all_reduce 812"));
+  EXPECT_THAT(answers_to(files).front().headline, HasSubstr("every rank: all_reduce 812"));
 }
 
 // _dump_nccl_trace_json() writes sorted keys, so `pg_config` comes after a megabyte of entries.
