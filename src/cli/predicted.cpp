@@ -130,8 +130,8 @@ const char* subject_of(const Upgrade& upgrade) {
 // Cases with the same remark share its note.
 report::Table cases_table(const Upgrade& upgrade, const store::Result& result) {
   report::Table table;
-  table.columns = {{"case", true}, {subject_of(upgrade)}, {"MFU"},         {"forecast"},
-                   {"MFU"},        {"speed-up"},          {"as predicted"}};
+  table.columns = {report::case_column(), {subject_of(upgrade)}, {"MFU"}, {"forecast"}, {"MFU"},
+                   {"speed-up"},          {"as predicted"}};
   const auto mark = [&](const std::string& note) {
     const auto known = std::ranges::find(table.notes, note);
     const auto number = known - table.notes.begin() + 1;

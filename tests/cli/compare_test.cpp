@@ -31,6 +31,8 @@ TEST_F(Readers, TheDeclaredConfidenceIsNamed) {
   }
   EXPECT_THAT(say({"compare", "--reproduce", usual, strict}).out,
               ::testing::AllOf(HasSubstr("A 95 % interval"), HasSubstr("B 99 % interval")));
+  EXPECT_THAT(say({"compare", "--reproduce", usual, strict, "--columns", "verdict"}).out,
+              ::testing::ContainsRegex("\nchange +verdict\n"));
 }
 
 // Values that one of the files lacks are omitted.

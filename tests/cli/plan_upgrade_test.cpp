@@ -185,6 +185,8 @@ TEST_F(PlanUpgrade, SaysWhatItIs) {
               AllOf(HasSubstr("cluster: predicted on DGX H100; predicted, not measured: the same steps on HGX B200"),
                     HasSubstr("speed-up"), HasSubstr("The network between nodes is taken to have 1.3 % of its rate"),
                     HasSubstr("\n! uncalibrated")));
+  EXPECT_THAT(say({"plan", file_, "--hardware", "hgx-b200", "--columns", "speed-up"}).out,
+              ::testing::ContainsRegex("\ncase +speed-up\n"));
   const auto only = [&](const std::string& file, const std::string& word) {
     const auto cases =
         say({"plan", file, "--hardware", "hgx-b200", "--only", word, "--format", "json"}).json()["cases"];

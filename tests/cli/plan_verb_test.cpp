@@ -369,6 +369,16 @@ TEST_F(BestTest, TextAndJsonHaveTheSame) {
   EXPECT_LE(json["fastest"][1]["predicted_step_seconds"], json["fastest"][2]["predicted_step_seconds"]);
 }
 
+TEST_F(BestTest, ItsTableIsSeenAsAskedFor) {
+  EXPECT_THAT(said({"--best", "3", "--columns", "settings,MFU"}), ::testing::ContainsRegex("\nplace +settings +MFU\n"));
+  EXPECT_THAT(said({"--best", "3", "--columns", "x"}),
+              HasSubstr("there is no such column; allowed: place, settings, "));
+  setenv("COLUMNS", "80", 1);
+  const std::string narrow = said({"--best", "18"});
+  unsetenv("COLUMNS");
+  EXPECT_THAT(narrow, HasSubstr("TP2"));
+}
+
 TEST_F(BestTest, RefusesWhatHasNoPredictionAndTooMany) {
   EXPECT_THAT(test::error_of([&] { find_best(planned(), 1, 17); }),
               HasSubstr("have 18 combinations, more than the 17 that are predicted"));
