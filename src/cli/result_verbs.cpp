@@ -250,7 +250,7 @@ int history(const CompareOptions& options, const std::optional<analysis::Gate>& 
   if (counting.empty()) throw Error("no file counts: " + join(report.unreliable, " "), unreliable_code);
   const auto incomparable = analysis::why_incomparable(counting);
   if (!incomparable.empty() && !options.anyway) {
-    throw Error("these files are not a series (--anyway takes them as one): " + join(incomparable, " "),
+    throw Error("these files are not a series (--anyway takes them as one): " + join(incomparable, "; "),
                 incomparable_code);
   }
   analysis::History history = analysis::find_history(counting);

@@ -100,7 +100,10 @@ TEST_F(Readers, HistoryNamesWhereACaseChanged) {
   EXPECT_EQ(with({write("bad.h5", bad)}).code, 0);
   store::Result other = test::samples::nothing_moved();
   other.ranks = 8;
-  EXPECT_EQ(with({write("ranks.h5", other)}).code, 3);
+  other.model.layers += 1;
+  const Said refused = with({write("other.h5", other)});
+  EXPECT_EQ(refused.code, 3);
+  EXPECT_THAT(refused.err, HasSubstr(" in other.h5; Numbers of ranks differ: "));
 }
 
 // As between two sides, the gate's share alone counts, also below the smallest effect.
