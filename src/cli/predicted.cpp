@@ -351,8 +351,8 @@ report::Section predictions_section(const plan::Plan& p, const std::vector<Predi
 }
 
 int plan_upgrade(const PlanOptions& options, std::ostream& out) {
+  const store::Result result = store::read_result(options.config);  // first: the file may not be there, or no result
   const std::string hardware = hardware_of(options);
-  const store::Result result = store::read_result(options.config);
   Upgrade upgrade;
   try {
     const auto name_of = [](const store::ResultCase& of) { return of.name; };

@@ -202,6 +202,7 @@ TEST_F(PlanUpgrade, RefusesWhatItCannotAnswer) {
   measure();
   const auto refusal = [&](const std::vector<std::string>& more) { return say({"plan", file_}, more).err; };
   EXPECT_THAT(refusal({}), HasSubstr("is a result: it says what ran, not what would"));
+  EXPECT_THAT(say({"plan", folder_ / "none.h5"}).err, HasSubstr("none.h5: no such file"));
   EXPECT_THAT(refusal({"--hardware", "hgx-b2000"}), HasSubstr("hgx-b200"));
   EXPECT_THAT(refusal({"--hardware", "p5", "--set", "micro_batch_size=2"}),
               HasSubstr("cannot change what was measured"));
