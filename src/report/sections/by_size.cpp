@@ -80,7 +80,7 @@ class TableBySize {
                [](Row row) { return row->rates ? gigabytes(row->rates->limit_bytes_per_s) : ""; });
     add_errors();
     for (std::size_t s = 1; s < settings_.size(); ++s) add_changes(settings_[s]);
-    std::string& legend = table_.columns.back().legend;
+    std::string& legend = table_.columns.front().legend;  // the column that no view leaves out
     if (settings_.size() > 1) {
       legend = fmt::format(
           "Columns are settings: the time of one operation, its {}, and the verdict on the change against the baseline "
