@@ -266,6 +266,15 @@ TEST_F(PredictedSweep, IsNeitherPooledNorAHistoryNorAGate) {
   EXPECT_THAT(said({"sweep", "--resume", file_}), HasSubstr("run it again with --force"));
 }
 
+// Nothing ran, so no result was checked: nccl-tests' column of errors would claim it.
+TEST_F(PredictedSweep, OfACollectiveHasNoErrors) {
+  config_ = folder_.write("sizes.yaml",
+                          "backend: sim\nhardware: h100-sxm\nworkload: collective\nbaseline: {precision: bf16}\n"
+                          "sweep: {message_size: [1 MiB, 1 GiB]}\n");
+  EXPECT_THAT(run(on(16)), HasSubstr("busbw GB/s  limit GB/s\n"));
+  EXPECT_TRUE(say({"show", file_, "--format", "json"}).json()["cases"][0]["rates"]["errors"].is_null());
+}
+
 TEST_F(PredictedSweep, AsksForWhatItNeedsAndRefusesWhatItIsNot) {
   EXPECT_THAT(test::error_of([&] { run(on(0)); }), HasSubstr("--ranks N"));
   SweepOptions wrapped = on(16);

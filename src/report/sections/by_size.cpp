@@ -78,7 +78,7 @@ class TableBySize {
     if (!on_bus_) add_shares();
     table_.add({.heading = "limit GB/s", .worth = 15}, sizes_,
                [](Row row) { return row->rates ? gigabytes(row->rates->limit_bytes_per_s) : ""; });
-    add_errors();
+    if (!summary_.predicted) add_errors();  // a prediction has no results to check
     for (std::size_t s = 1; s < settings_.size(); ++s) add_changes(settings_[s]);
     std::string& legend = table_.columns.front().legend;  // the column that no view leaves out
     if (settings_.size() > 1) {
