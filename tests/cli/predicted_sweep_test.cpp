@@ -264,6 +264,7 @@ TEST_F(PredictedSweep, IsNeitherPooledNorAHistoryNorAGate) {
   EXPECT_THAT(said({"compare", file_, again.output, "--fail-on", "slower"}), HasSubstr("a prediction proves nothing"));
   EXPECT_NE(exit_code_, 0);
   EXPECT_THAT(said({"sweep", "--resume", file_}), HasSubstr("run it again with --force"));
+  EXPECT_THAT(test::error_of([&] { run(on(16)); }), HasSubstr("exists: --force replaces it"));
 }
 
 // Nothing ran, so no result was checked: nccl-tests' column of errors would claim it.
