@@ -38,10 +38,12 @@ std::size_t longest_word(const std::string& text) {
   return longest;
 }
 
-// Column widths whose sum fits, taken from the widest columns of words; empty if that is impossible.
+// Column widths whose sum fits, taken from the widest columns of words. If that is impossible, because words are too
+// long, none is wider than the table should be, except for its longest word.
 std::vector<std::size_t> widths_within(const Table& table, std::size_t width) {
   const std::size_t count = table.columns.size();
-  std::vector<std::size_t> widths = table.widths(), least = widths;
+  const std::vector<std::size_t> whole = table.widths();
+  std::vector<std::size_t> widths = whole, least = whole;
   std::size_t sum = gap * (count - 1);
   for (std::size_t c = 0; c < count; ++c) {
     sum += widths[c];
@@ -54,7 +56,10 @@ std::vector<std::size_t> widths_within(const Table& table, std::size_t width) {
     for (std::size_t c = 0; c < count; ++c) {
       if (widths[c] > least[c] && (widest == count || widths[c] > widths[widest])) widest = c;
     }
-    if (widest == count) return {};
+    if (widest == count) {
+      for (std::size_t c = 0; c < count; ++c) widths[c] = std::min(whole[c], std::max(least[c], width));
+      break;
+    }
     --widths[widest];
   }
   return widths;
@@ -158,10 +163,10 @@ void fit(Table& table, const TableView& view) {
   std::vector<std::string> dropped;
   while (!keeps_columns && table.width() > view.width && drop_column(table, essential, dropped)) {
   }
-  std::vector<std::size_t> widths = widths_within(table, view.width);
-  while (widths.empty() && !keeps_columns && drop_column(table, Table::Column::stays, dropped))
-    widths = widths_within(table, view.width);
-  if (!widths.empty()) table = with_lines(table, widths);
+  Table wrapped_table = with_lines(table, widths_within(table, view.width));
+  while (wrapped_table.width() > view.width && !keeps_columns && drop_column(table, Table::Column::stays, dropped))
+    wrapped_table = with_lines(table, widths_within(table, view.width));
+  table = std::move(wrapped_table);
   if (!dropped.empty())
     table.left_out = fmt::format("Left out to fit: {}{}.", join(dropped, ", "), selects ? " (--columns)" : "");
 }

@@ -168,6 +168,14 @@ TEST(Terminal, TheColumnOfLeastWorthGoesFirstAndOfEqualsTheLeft) {
   EXPECT_THAT(arranged(with_table(small_table()), {.width = 20}), HasSubstr("case      e  verdict\n"));
 }
 
+// Words that are too long for the terminal do not keep the other columns as long as a line of a file.
+TEST(Terminal, NoColumnIsWiderThanTheTerminalBesideALongWord) {
+  Table table;
+  table.columns = {{"fact", true}, {"was", true}};
+  table.rows = {{std::string(40, 'x'), "one two three four five six seven eight nine"}};
+  EXPECT_THAT(arranged(with_table(std::move(table)), {.width = 40}), HasSubstr(" four five six seven eight\n"));
+}
+
 // Columns are left out in this order, over all tables of cases.
 TEST(Terminal, WhatGoesFirst) {
   EXPECT_EQ(left_out_of(everything()),
