@@ -130,8 +130,13 @@ const char* subject_of(const Upgrade& upgrade) {
 // Cases with the same remark share its note.
 report::Table cases_table(const Upgrade& upgrade, const store::Result& result) {
   report::Table table;
-  table.columns = {report::case_column(), {subject_of(upgrade)}, {"MFU"}, {"forecast"}, {"MFU"},
-                   {"speed-up"},          {"as predicted"}};
+  table.columns = {report::case_column(),
+                   {subject_of(upgrade)},
+                   {"MFU"},
+                   {"forecast"},
+                   {"MFU"},
+                   {"speed-up"},
+                   {.heading = "as predicted", .worth = 10}};
   const auto mark = [&](const std::string& note) {
     const auto known = std::ranges::find(table.notes, note);
     const auto number = known - table.notes.begin() + 1;

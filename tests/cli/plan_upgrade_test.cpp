@@ -187,6 +187,10 @@ TEST_F(PlanUpgrade, SaysWhatItIs) {
                     HasSubstr("\n! uncalibrated")));
   EXPECT_THAT(say({"plan", file_, "--hardware", "hgx-b200", "--columns", "speed-up"}).out,
               ::testing::ContainsRegex("\ncase +speed-up\n"));
+  setenv("COLUMNS", "80", 1);
+  const std::string narrow = say({"plan", file_, "--hardware", "hgx-b200"}).out;
+  unsetenv("COLUMNS");
+  EXPECT_THAT(narrow, HasSubstr("Left out to fit: as predicted (--columns)."));
   const auto only = [&](const std::string& file, const std::string& word) {
     const auto cases =
         say({"plan", file, "--hardware", "hgx-b200", "--only", word, "--format", "json"}).json()["cases"];
