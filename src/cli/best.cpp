@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/plan.h"
+#include "report/sections.h"
 
 namespace harness::cli {
 namespace {
@@ -148,7 +149,7 @@ std::string in_words(const RankedCombination& combination) {
 std::vector<report::Cell> row_of(const plan::Plan& p, const std::string& place, const RankedCombination& c) {
   const std::string distance = fmt::format("{:+.1f} %{}", 100 * c.distance, c.is_told_apart ? "" : ", not told apart");
   return {place,
-          in_words(c),
+          report::case_cell(in_words(c)),
           show_seconds(c.predicted.step->step_s),
           c.predicted.mfu ? percent(*c.predicted.mfu) : "",
           c.distance > 0 ? distance : "",
@@ -157,8 +158,12 @@ std::vector<report::Cell> row_of(const plan::Plan& p, const std::string& place, 
 
 report::Numbers table_of(const plan::Plan& p, const Best& best) {
   report::Table table;
-  table.columns = {{"place", true}, {"settings", true},   {"predicted step"},
-                   {"MFU"},         {"behind the first"}, {.heading = "memory/rank", .worth = 10}};
+  table.columns = {{.heading = "place", .words = true, .names_cases = true},
+                   {"settings", true},
+                   {"predicted step"},
+                   {"MFU"},
+                   {"behind the first"},
+                   {.heading = "memory/rank", .worth = 10}};
   table.columns[4].legend = fmt::format(
       "behind the first: by how much the step is longer, per token; not told apart from the first: {} of the {} "
       "others, too close to call",

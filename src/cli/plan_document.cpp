@@ -211,7 +211,7 @@ std::vector<std::string> head_lines(const plan::Plan& p) {
   std::vector<std::string> lines{
       fmt::format("{}: backend {}, {}, {}: {}", e.name, config::name_of(e.backend), plural(p.ranks, "rank"),
                   e.model.name, config::in_words(e.model)),
-      fmt::format("one step: {} tokens, {:.3f} GFLOP per token ({:.3f} non-causal), {:.4g} PFLOP",
+      fmt::format("one step: {} tokens, {:.4g} GFLOP per token ({:.4g} non-causal), {:.4g} PFLOP",
                   static_cast<std::int64_t>(s.tokens_per_step), s.flop.model / s.tokens_per_step / 1e9,
                   s.flop.noncausal / s.tokens_per_step / 1e9, s.flop.model / 1e15)};
   if (s.goodput < 1) lines.push_back(fmt::format("goodput: {} of the positions are tokens", percent(s.goodput)));

@@ -142,8 +142,13 @@ const char* subject_of(const Upgrade& upgrade) {
 // Cases with the same remark share its note.
 report::Table cases_table(const Upgrade& upgrade, const store::Result& result) {
   report::Table table;
-  table.columns = {{"case", true}, {subject_of(upgrade)}, {"MFU"},         {"forecast"},
-                   {"MFU"},        {"speed-up"},          {"as predicted"}};
+  table.columns = {report::case_column(),
+                   {subject_of(upgrade)},
+                   {"MFU"},
+                   {"forecast"},
+                   {"MFU"},
+                   {"speed-up"},
+                   {.heading = "as predicted", .worth = 10}};
   const auto mark = [&](const std::string& note) {
     const auto known = std::ranges::find(table.notes, note);
     const auto number = known - table.notes.begin() + 1;
@@ -353,8 +358,8 @@ report::Section predictions_section(const plan::Plan& p, const std::vector<Predi
 }
 
 int plan_upgrade(const PlanOptions& options, std::ostream& out) {
+  const store::Result result = store::read_result(options.config);  // first: the file may not be there, or no result
   const std::string hardware = hardware_of(options);
-  const store::Result result = store::read_result(options.config);
   Upgrade upgrade;
   try {
     const auto name_of = [](const store::ResultCase& of) { return of.name; };

@@ -71,9 +71,11 @@ int show_once(const ShowOptions& options, std::ostream& out) {
   } else if (options.format == "json") {
     out << report::show_json(result, summary, findings.cost, findings.explanation);
   } else {
-    print(options.breakdown ? report::breakdown_document(result, findings, {options.cases, detail})
-                            : report::show_document(result, summary, findings.cost, detail),
-          options.format, options.view, out);
+    report::Document document = options.breakdown
+                                    ? report::breakdown_document(result, findings, {options.cases, detail})
+                                    : report::show_document(result, summary, findings.cost, detail);
+    if (options.cost.any() && !findings.cost) document.notices.push_back({report::no_price});
+    print(std::move(document), options.format, options.view, out);
   }
   return analysis::exit_code(summary);
 }
@@ -153,7 +155,9 @@ report::Document report_on_result(const ReportOptions& options) {
   analysis::Findings findings = analysis::find_all(result);
   findings.cost = cost_estimate(options.cost, result, findings.summary);
   findings.explanation = explain::explain(result);
-  return page::make_report(result, findings);
+  report::Document document = page::make_report(result, findings);
+  if (options.cost.any() && !findings.cost) document.notices.push_back({report::no_price});
+  return document;
 }
 
 report::Export planned_case(const std::string& path, const std::string& case_name) {
@@ -250,7 +254,7 @@ int history(const CompareOptions& options, const std::optional<analysis::Gate>& 
   if (counting.empty()) throw Error("no file counts: " + join(report.unreliable, " "), unreliable_code);
   const auto incomparable = analysis::why_incomparable(counting);
   if (!incomparable.empty() && !options.anyway) {
-    throw Error("these files are not a series (--anyway takes them as one): " + join(incomparable, " "),
+    throw Error("these files are not a series (--anyway takes them as one): " + join(incomparable, "; "),
                 incomparable_code);
   }
   analysis::History history = analysis::find_history(counting);

@@ -111,8 +111,10 @@ void check_place(const std::string& path, const SweepOptions& options) {
 
 void check_output(const std::string& path, const SweepOptions& options, const plan::Plan& plan) {
   if (!options.resume.empty()) return;
+  const bool predicts = config::traits_of(plan.experiment.backend).predicts();
   if (!options.force && std::filesystem::exists(path))
-    fail("{} exists: --resume continues it if it was interrupted, --force replaces it, -o names another file", path);
+    fail("{} exists: {}--force replaces it, -o names another file", path,
+         predicts ? "" : "--resume continues it if it was interrupted, ");
   store::require_space(path, sweep::needed_space(plan));
 }
 

@@ -248,7 +248,7 @@ struct Budget {
   std::vector<BudgetLine> lines;     // in the order of the step
   std::int64_t role = 0, roles = 1;  // the role that takes longest is shown
   double least_s = 0;                // sum over the lines, less what may overlap the compute stream
-  double model_flop = 0;             // of this role's rank in one step, as MFU counts it
+  double model_flop = 0;             // of one step, mean over all ranks, as MFU counts it
   program::DeviceRates rates;
 
   /// Returns the MFU of a step that takes only this long.

@@ -205,14 +205,17 @@ Budget budget(const config::Model& model, config::BackendKind backend, const Pla
   const program::ProgramSet set = program::lower(workloads::build_programs(model, planned.settings, planned.layout),
                                                  config::fused_for(backend, planned.settings));
   Budget longest;
+  double model_flop = 0;
   for (std::size_t role = 0; role < set.roles.size(); ++role) {
     Budget b = budget_of(set.roles[role], rates, planned.settings.sequence_ranks());
+    model_flop += b.model_flop;
     if (role > 0 && b.least_s <= longest.least_s) continue;
     longest = std::move(b);
     longest.role = static_cast<std::int64_t>(role);
   }
   if (!(longest.model_flop > 0)) fail("case {} computes nothing, so it has no budget", planned.name);
   longest.roles = std::ssize(set.roles);
+  longest.model_flop = model_flop / static_cast<double>(longest.roles);  // as many ranks have each role
   return longest;
 }
 

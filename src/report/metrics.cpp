@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "config/backend.h"
 #include "config/registry.h"
 
 namespace harness::report {
@@ -49,6 +50,12 @@ Value of_training(const R& r, const C& c) {
 
 Value of_gpu(const R& r, double value) {
   return r.ranks_are_gpus() ? positive(value) : std::nullopt;
+}
+
+// A prediction has no results to check.
+Value errors(const R& r, const C& c) {
+  if (config::traits_of(r.backend).predicts()) return std::nullopt;
+  return analysis::failed_blocks(r, c.case_index);
 }
 
 Value share_of_limit(const R&, const C& c) {
@@ -135,8 +142,7 @@ std::span<const Metric> case_metrics() {
       {"rates.count", count,
        [](const R&, const C& c) { return c.rates ? positive(static_cast<double>(c.rates->count)) : std::nullopt; },
        "elements of a collective as nccl-tests counts them; null where it is not known"},
-      {"rates.errors", count, [](const R& r, const C& c) -> Value { return analysis::failed_blocks(r, c.case_index); },
-       "blocks that failed: a wrong result fails its block"},
+      {"rates.errors", count, errors, "blocks that failed: a wrong result fails its block; null of a prediction"},
       {"rates.algorithm_bytes_per_s", gigabytes_s, within<&C::rates, &Rates::algorithm_bytes_per_s>,
        "rates.bytes / rates.seconds; the algbw of nccl-tests", "algbw GB/s", 26},
       {"rates.bus_bytes_per_s", gigabytes_s, within<&C::rates, &Rates::bus_bytes_per_s>,

@@ -261,12 +261,15 @@ class NextSweep {
     return true;
   }
 
-  // Proven slower, or certain to have the same outcome if repeated.
-  static bool is_settled_badly(const analysis::CaseSummary& row) {
+  // Proven slower, or certain to have the same outcome if repeated. Where the baseline failed, what failed a case may
+  // have been nothing of its own.
+  bool is_settled_badly(const analysis::CaseSummary& row) const {
     using enum analysis::Verdict;
-    return row.status == store::CaseStatus::failed || row.status == store::CaseStatus::impossible ||
-           analysis::timed_something_else(row.judgement) || row.judgement.verdict == slower ||
-           row.judgement.verdict == not_honoured;
+    const analysis::CaseSummary* baseline = summary_.baseline();
+    const bool baseline_failed = baseline != nullptr && baseline->status == store::CaseStatus::failed;
+    return (row.status == store::CaseStatus::failed && !baseline_failed) ||
+           row.status == store::CaseStatus::impossible || analysis::timed_something_else(row.judgement) ||
+           row.judgement.verdict == slower || row.judgement.verdict == not_honoured;
   }
 
   std::string canonical(const std::string& name, const YamlNode& node) const {

@@ -58,6 +58,8 @@ enum class Detail : std::uint8_t { brief, full };
 
 /// The time and cost of a training run, before and after each proven change.
 Section cost_section(const analysis::CostEstimate& estimate);
+/// Said instead of that section to whoever asks for it, such as while the baseline has not run, or of a collective.
+inline constexpr const char* no_price = "There is no price: the file has no tokens/s of the baseline.";
 Section breakdown_section(const store::Result& result, const analysis::Findings& findings);
 /// Measured next to predicted step times, and the cause that their difference suggests; no pieces without an
 /// explanation.

@@ -50,10 +50,12 @@ std::size_t longest_word(const std::string& text) {
   return longest;
 }
 
-// Column widths whose sum fits, taken from the widest columns of words; empty if that is impossible.
+// Column widths whose sum fits, taken from the widest columns of words. If that is impossible, because words are too
+// long, none is wider than the table should be, except for its longest word.
 std::vector<std::size_t> widths_within(const Table& table, std::size_t width) {
   const std::size_t count = table.columns.size();
-  std::vector<std::size_t> widths = widths_of(table), least = widths;
+  const std::vector<std::size_t> whole = widths_of(table);
+  std::vector<std::size_t> widths = whole, least = whole;
   for (std::size_t c = 0; c < count; ++c) {
     if (!table.columns[c].words) continue;
     least[c] =
@@ -65,7 +67,10 @@ std::vector<std::size_t> widths_within(const Table& table, std::size_t width) {
     for (std::size_t c = 0; c < count; ++c) {
       if (widths[c] > least[c] && (widest == count || widths[c] > widths[widest])) widest = c;
     }
-    if (widest == count) return {};
+    if (widest == count) {
+      for (std::size_t c = 0; c < count; ++c) widths[c] = std::min(whole[c], std::max(least[c], width));
+      break;
+    }
     --widths[widest];
   }
   return widths;
@@ -159,16 +164,16 @@ void put_brief_texts_in(Table& table) {
 void fit(Table& table, const TableView& view) {
   const bool selects = has_selection(table), keeps_columns = selects && !view.columns.empty();
   if (selects) select_columns(table, view.columns);
-  const auto is_too_wide = [&] { return whole_width(widths_of(table)) > view.width; };
-  if (view.width == 0 || !is_too_wide()) return;
+  const auto is_too_wide = [&](const Table& shown) { return whole_width(widths_of(shown)) > view.width; };
+  if (view.width == 0 || !is_too_wide(table)) return;
   put_brief_texts_in(table);
   std::vector<std::string> dropped;
-  while (!keeps_columns && is_too_wide() && drop_column(table, essential, dropped)) {
+  while (!keeps_columns && is_too_wide(table) && drop_column(table, essential, dropped)) {
   }
-  std::vector<std::size_t> widths = widths_within(table, view.width);
-  while (widths.empty() && !keeps_columns && drop_column(table, Table::Column::stays, dropped))
-    widths = widths_within(table, view.width);
-  if (!widths.empty()) table = with_lines(table, widths);
+  Table wrapped_table = with_lines(table, widths_within(table, view.width));
+  while (is_too_wide(wrapped_table) && !keeps_columns && drop_column(table, Table::Column::stays, dropped))
+    wrapped_table = with_lines(table, widths_within(table, view.width));
+  table = std::move(wrapped_table);
   if (!dropped.empty())
     table.left_out = fmt::format("Left out to fit: {}{}.", join(dropped, ", "), selects ? " (--columns)" : "");
 }

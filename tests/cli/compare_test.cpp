@@ -26,6 +26,8 @@ TEST_F(Readers, TheDeclaredConfidenceIsNamed) {
   }
   EXPECT_THAT(say({"compare", "--reproduce", usual, strict}).out,
               AllOf(HasSubstr("A 95 % interval"), HasSubstr("B 99 % interval")));
+  EXPECT_THAT(say({"compare", "--reproduce", usual, strict, "--columns", "verdict"}).out,
+              ::testing::ContainsRegex("\nchange +verdict\n"));
 }
 
 // Values that one of the files lacks are omitted.
@@ -90,7 +92,10 @@ TEST_F(Readers, HistoryNamesWhereACaseChanged) {
   EXPECT_EQ(with({write("bad.h5", bad)}).code, 0);
   store::Result other = test::samples::nothing_moved();
   other.ranks = 8;
-  EXPECT_EQ(with({write("ranks.h5", other)}).code, 3);
+  other.model.layers += 1;
+  const Said refused = with({write("other.h5", other)});
+  EXPECT_EQ(refused.code, 3);
+  EXPECT_THAT(refused.err, HasSubstr(" in other.h5; Numbers of ranks differ: "));
 }
 
 // As between two sides, the gate's share alone counts, also below the smallest effect.

@@ -155,6 +155,12 @@ TEST_F(PlanUpgrade, SaysWhatItIs) {
               AllOf(HasSubstr("cluster: predicted on DGX H100; predicted, not measured: the same steps on HGX B200"),
                     HasSubstr("speed-up"), HasSubstr("The network between nodes is taken to have 1.3 % of its rate"),
                     HasSubstr("\n! uncalibrated")));
+  EXPECT_THAT(say({"plan", file_, "--hardware", "hgx-b200", "--columns", "speed-up"}).out,
+              ::testing::ContainsRegex("\ncase +speed-up\n"));
+  setenv("COLUMNS", "80", 1);
+  const std::string narrow = say({"plan", file_, "--hardware", "hgx-b200"}).out;
+  unsetenv("COLUMNS");
+  EXPECT_THAT(narrow, HasSubstr("Left out to fit: as predicted (--columns)."));
   const auto only = [&](const std::string& file, const std::string& word) {
     const auto cases =
         say({"plan", file, "--hardware", "hgx-b200", "--only", word, "--format", "json"}).json()["cases"];
@@ -170,6 +176,7 @@ TEST_F(PlanUpgrade, RefusesWhatItCannotAnswer) {
   measure();
   const auto refusal = [&](const std::vector<std::string>& more) { return say({"plan", file_}, more).err; };
   EXPECT_THAT(refusal({}), HasSubstr("is a result: it says what ran, not what would"));
+  EXPECT_THAT(say({"plan", folder_ / "none.h5"}).err, HasSubstr("none.h5: no such file"));
   EXPECT_THAT(refusal({"--hardware", "hgx-b2000"}), HasSubstr("hgx-b200"));
   EXPECT_THAT(refusal({"--hardware", "p5", "--set", "micro_batch_size=2"}),
               HasSubstr("cannot change what was measured"));

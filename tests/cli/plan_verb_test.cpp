@@ -77,6 +77,7 @@ TEST(Plan, PromisesWhatTheSweepDetects) {
   EXPECT_THAT(promise(12), HasSubstr(fmt::format("{:.2f} % (1.0 %)", 100 * analysis::resolvable_effect(
                                                                                12, 1, 0.01, m.smallest_effect, 0.95))));
   EXPECT_THAT(promise(3), HasSubstr("3 rounds give no verdict: it takes 4 or more"));
+  EXPECT_THAT(promise(3), HasSubstr("0.007963 GFLOP per token (0.008258 non-causal)"));  // by hand
   EXPECT_THAT(promise(4),
               HasSubstr("\nWith 1 comparison over 4 rounds, a change beyond 10 % is detected 4 times in 5"));
 }
@@ -342,6 +343,16 @@ TEST_F(BestTest, TextAndJsonHaveTheSame) {
   EXPECT_THAT(text, HasSubstr(fmt::format("not told apart from the first: {} of the 17 others",
                                           json["not_told_apart"].get<int>())));
   EXPECT_LE(json["fastest"][1]["predicted_step_seconds"], json["fastest"][2]["predicted_step_seconds"]);
+}
+
+TEST_F(BestTest, ItsTableIsSeenAsAskedFor) {
+  EXPECT_THAT(said({"--best", "3", "--columns", "settings,MFU"}), ::testing::ContainsRegex("\nplace +settings +MFU\n"));
+  EXPECT_THAT(said({"--best", "3", "--columns", "x"}),
+              HasSubstr("there is no such column; allowed: place, settings, "));
+  setenv("COLUMNS", "80", 1);
+  const std::string narrow = said({"--best", "18"});
+  unsetenv("COLUMNS");
+  EXPECT_THAT(narrow, HasSubstr("TP2"));
 }
 
 TEST_F(BestTest, RefusesWhatHasNoPredictionAndTooMany) {

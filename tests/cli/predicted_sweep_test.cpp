@@ -221,6 +221,18 @@ TEST_F(PredictedSweep, IsNeitherPooledNorAHistoryNorAGate) {
   EXPECT_NE(gate.code, 0);
   EXPECT_THAT(gate.all(), HasSubstr("a prediction proves nothing"));
   EXPECT_THAT(say({"sweep", "--resume", files[0]}).all(), HasSubstr("run it again with --force"));
+  SweepOptions unforced = prediction(config_, files[0], 16);
+  unforced.force = false;
+  EXPECT_THAT(simulate(unforced).all(), HasSubstr("exists: --force replaces it"));
+}
+
+// Nothing ran, so no result was checked: nccl-tests' column of errors would claim it.
+TEST_F(PredictedSweep, OfACollectiveHasNoErrors) {
+  config_ = folder_.write("sizes.yaml",
+                          "backend: sim\nhardware: h100-sxm\nworkload: collective\nbaseline: {precision: bf16}\n"
+                          "sweep: {message_size: [1 MiB, 1 GiB]}\n");
+  EXPECT_THAT(run().out, HasSubstr("busbw GB/s  limit GB/s\n"));
+  EXPECT_TRUE(say({"show", file_, "--format", "json"}).json()["cases"][0]["rates"]["errors"].is_null());
 }
 
 TEST_F(PredictedSweep, AsksForWhatItNeedsAndRefusesWhatItIsNot) {

@@ -239,6 +239,11 @@ TEST_F(Readers, ShowTellsCostsFromTheConfigurationOrTheCommandLine) {
   EXPECT_THAT(say({"show", with, "--currency", "<b>"}).err, HasSubstr("--currency: found '<b>'; allowed: up to 8 "));
   EXPECT_THAT(say({"show", without, "--currency", "EUR"}).err, HasSubstr("--cost and --run-tokens need each other"));
   EXPECT_THAT(say({"show", with, "--cost", "4", "--format", "csv"}).err, HasSubstr("csv holds the cases alone"));
+  for (store::ResultBlock& block : result.blocks) block.status = store::BlockStatus::pending;
+  const auto nothing = write("c.h5", result);
+  for (const auto& arguments :
+       Commands{{"show", nothing, "--cost", "4"}, {"report", nothing, "--cost", "4", "--format", "md", "-o", "-"}})
+    EXPECT_THAT(say(arguments).out, HasSubstr("There is no price: the file has no tokens/s of the baseline."));
 }
 
 class NextConfiguration : public Readers {

@@ -276,7 +276,8 @@ TEST(Budget, ShowsTheStageThatTakesLongest) {
   const Plan plan = prepare(e, 4, {"baseline"});
   const Budget b = budget(e.model, config::BackendKind::cuda, plan.baseline(), *e.hardware);
   EXPECT_EQ(b.roles, 4);
-  EXPECT_EQ(b.role, 3);  // it has the head
+  EXPECT_EQ(b.role, 3);                                                        // it has the head
+  EXPECT_NEAR(4 * b.model_flop / plan.baseline().survey.flop.model, 1, 1e-9);  // but MFU counts the FLOP of all stages
 }
 
 TEST(Budget, RefusesWhatItCannotKnow) {

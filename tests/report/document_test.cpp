@@ -164,6 +164,14 @@ TEST(Terminal, TheColumnOfLeastWorthGoesFirstAndOfEqualsTheLeft) {
   EXPECT_THAT(arranged(with_table(small_table()), {.width = 20}), HasSubstr("case      e  verdict\n"));
 }
 
+// Words that are too long for the terminal do not keep the other columns as long as a line of a file.
+TEST(Terminal, NoColumnIsWiderThanTheTerminalBesideALongWord) {
+  Table table;
+  table.columns = {{"fact", true}, {"was", true}};
+  table.rows = {{std::string(40, 'x'), "one two three four five six seven eight nine"}};
+  EXPECT_THAT(arranged(with_table(std::move(table)), {.width = 40}), HasSubstr(" four five six seven eight\n"));
+}
+
 // Columns are left out in this order, over all tables of cases.
 TEST(Terminal, WhatGoesFirst) {
   EXPECT_EQ(left_out_of(everything()),
@@ -228,10 +236,11 @@ TEST(Terminal, ColoursAreThoseOfVerdictsAndOfNothingElse) {
 
 // All tables of a full breakdown, at several widths: no line is too long.
 TEST(Narrow, ABreakdownFitsEightyColumns) {
-  const store::Result result = test::samples::everything();
+  store::Result result = test::samples::everything();
+  test::samples::add_profiled_steps(result);
   const analysis::Findings findings = analysis::find_all(result);
   for (const std::size_t width : {72U, 80U, 100U, 140U}) {
-    Document document = breakdown_document(result, findings);
+    Document document = breakdown_document(result, findings, {.cases = {"precision=bf16"}});
     arrange(document, {.width = width});
     const std::string text = write_text(document, width);
     EXPECT_LE(widest_line(text), width) << text;

@@ -119,6 +119,22 @@ TEST(Export, WhatIsNotProvenIsRefused) {
   EXPECT_THAT(none, Not(HasSubstr("export ")));
 }
 
+// A cluster on which nothing ran says nothing about a single change.
+TEST(Export, ACaseThatFailedWithTheBaselineIsTriedAgain) {
+  store::Result result = test::samples::sweep({"micro_batch_size=2"}, {1, 1, 0.9});
+  result.config_text = "backend: cpu\nmodel: gpt3-125m\nbaseline: {}\nsweep: {micro_batch_size: [2]}\n";
+  const auto next_if_failed = [&](std::int32_t index) {
+    result.cases[index].status = store::CaseStatus::failed;
+    for (store::ResultBlock& block : result.blocks) {
+      if (block.case_index == index) block.status = store::BlockStatus::failed;
+    }
+    const analysis::Summary summary = analysis::summarise(result);
+    return next_configuration(result, summary, find_proven(result, summary, "", "runs.h5"), "runs.h5");
+  };
+  EXPECT_THAT(next_if_failed(2), HasSubstr("# left out: micro_batch_size=2: failed"));
+  EXPECT_THAT(next_if_failed(0), HasSubstr("\n  micro_batch_size: [2]\n"));
+}
+
 TEST(Export, NothingOfAHostileFileGetsOut) {
   for (const auto& [variable, value] :
        std::initializer_list<std::pair<std::string, std::string>>{{"env", "{A: \"x\ny\"}"},

@@ -292,6 +292,11 @@ TEST(Grid, ANarrowTerminalHasTheVerdicts) {
                           HasSubstr("faster -20.0 %"), HasSubstr("slower +50.0 %")));
 }
 
+TEST(Show, SizesHaveTheirAverageOnANarrowTerminalToo) {
+  const store::Result sizes = operations({"message_size=1 GB"}, {1, 1, 100}, 1.5);
+  EXPECT_THAT(at_width(sizes, 40), AllOf(HasSubstr("Left out to fit: errors"), HasSubstr("\nAverage bus bandwidth")));
+}
+
 TEST(Grid, ColumnsAreAskedForBySettingOrUnit) {
   const auto headings = [](const std::string& column) {
     const store::Result result = grid();

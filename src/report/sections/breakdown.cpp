@@ -46,7 +46,7 @@ Table step_table(const store::Result& result, const analysis::StepFindings& step
                    {"baseline " + scale.unit},
                    {scale.unit},
                    {"change"},
-                   {"share"},
+                   {.heading = "share", .worth = 10},
                    {"MFU"},
                    {"roof " + scale.unit}};
   const auto add = [&](const std::string& name, Seconds was, Seconds is, const std::string& share,

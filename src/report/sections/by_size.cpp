@@ -137,13 +137,15 @@ Table table_by_size(const store::Result& result, const analysis::Summary& summar
     const auto limit = row->rates ? row->rates->limit_bytes_per_s : std::nullopt;
     return limit ? gigabytes_per_s.print(*limit) : "";
   });
-  table.add({.heading = "errors", .worth = 10}, sizes,
-            [&](Row row) { return std::to_string(errors_at(result, summary, row->case_index)); });
+  if (!summary.predicted) {  // a prediction has no results to check
+    table.add({.heading = "errors", .worth = 10}, sizes,
+              [&](Row row) { return std::to_string(errors_at(result, summary, row->case_index)); });
+  }
   for (const SettingColumn& setting : std::span(settings).subspan(1)) {
     table.add({.heading = setting.label + " change"}, setting.at,
               [&](Row row) { return row == nullptr ? Cell() : change_cell(*row, summary, table); });
   }
-  std::string& legend = table.columns.back().legend;
+  std::string& legend = table.columns.front().legend;  // the column that no view leaves out
   if (settings.size() > 1) {
     legend = fmt::format(
         "Columns are settings: the time of one operation, its {}, and the verdict on the change against the baseline "

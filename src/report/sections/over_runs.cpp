@@ -213,7 +213,7 @@ Answer text_of(const analysis::Reproduction& reproduction, const CompareReport&,
     add({.heading = side + " n", .worth = 10},
         [change](const Row& row) { return (row.*change).n > 0 ? std::to_string((row.*change).n) : ""; });
   };
-  add({"change", true}, [](const Row& row) { return case_cell(row.name); });
+  add({.heading = "change", .words = true, .names_cases = true}, [](const Row& row) { return case_cell(row.name); });
   add_side("A", reproduction.first_confidence, &Row::first);
   add_side("B", reproduction.second_confidence, &Row::second);
   add({"verdict", true}, [](const Row& row) { return analysis::name_of(row.reproduced); });
