@@ -5,9 +5,7 @@
 #include <array>
 #include <sstream>
 
-#include "base/median.h"
 #include "base/random.h"
-#include "config/experiment.h"
 #include "config_files.h"
 #include "support/files.h"
 

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include "config_files.h"
-#include "support/errors.h"
 #include "support/files.h"
 
 namespace harness::config {
