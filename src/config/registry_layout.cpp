@@ -77,11 +77,6 @@ constexpr std::array<Choice<PipelineSchedule>, 3> schedule_choices{
      {"interleaved", PipelineSchedule::interleaved}}};
 constexpr int max_chunks = 1024;
 
-std::string without_pipeline(const Settings& s) {
-  return s.layout[program::Axis::pipeline] > 1 ? ""
-                                               : "pipeline_parallel is 1: there is no bubble, only memory can differ";
-}
-
 std::string schedule_conflict(const Settings& s) {
   if (s.pipeline_schedule != PipelineSchedule::interleaved || s.layout[program::Axis::pipeline] > 1) return "";
   return fmt::format("pipeline_schedule {} needs two stages or more; change pipeline_parallel (layout) with it",
@@ -202,7 +197,8 @@ std::vector<Variable> layout_variables() {
              {.name = "pipeline_schedule",
               .help = "the order of a pipeline stage's passes",
               .acts_on = {Part::bubble, Part::pipeline},
-              .without_effect = without_pipeline,
+              .without_effect = only_along(program::Axis::pipeline,
+                                           "pipeline_parallel is 1: there is no bubble, only memory can differ"),
               .conflict = schedule_conflict}),
       whole_or("auto", &Settings::virtual_pipeline, 2, max_chunks,
                {.name = "virtual_pipeline",
