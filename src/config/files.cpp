@@ -133,7 +133,8 @@ std::vector<PublishedRow> read_published(const std::filesystem::path& table) {
   if (!file) fail("{} cannot be read", table.string());
   std::vector<PublishedRow> rows;
   std::vector<std::string> heading;
-  for (const std::string_view line : split(file.text, '\n')) {
+  for (const std::string_view whole : split(file.text, '\n')) {
+    const std::string_view line = trim(whole);  // a spreadsheet ends lines with \r\n
     const std::vector<std::string> fields = fields_of(line);
     if (heading.empty()) {
       heading = fields;

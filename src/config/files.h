@@ -116,7 +116,7 @@ std::filesystem::path find_data_file(const std::string& folder, const std::strin
 /// installation; empty if there is none.
 std::filesystem::path shipped_configs(const std::string& folder);
 
-/// A row of configs/published/steps.csv or busbw.csv, by column name. A value that the source does not state is empty.
+/// A row of a table in CSV (configs/published), by column name. A value that the source does not state is empty.
 using PublishedRow = std::map<std::string, std::string, std::less<>>;
 
 /// Reads all rows of a table. Throws Error if the file cannot be read, exceeds 4 MiB or has a row of another width.
