@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <string>
 
 #include "base/units.h"
+#include "config/files.h"
 #include "support/paths.h"
 
 namespace harness::sim {
@@ -19,10 +19,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 std::vector<std::string> shipped(const std::string& folder) {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(test::source_dir() + "/configs/" + folder))
-    names.push_back(entry.path().stem().string());
-  return names;
+  return config::data_file_names(test::source_dir() + "/configs/" + folder);
 }
 
 config::Calibration compared() {

@@ -41,11 +41,8 @@ class Folder {
  private:
   std::string usable(const std::string& name) {
     if (!name.ends_with(".sqlite.gz")) return path_ + "/" + name;
-    std::string text;
     evidence::Input bytes(path_ + "/" + name);
-    std::string part(1u << 16, '\0');
-    while (const std::size_t n = bytes.read(part.data(), part.size())) text.append(part, 0, n);
-    return unpacked_.write(std::filesystem::path(name).stem().filename().string(), text);
+    return unpacked_.write(std::filesystem::path(name).stem().string(), evidence::whole_text(bytes, 1u << 30));
   }
 
   std::string path_;
