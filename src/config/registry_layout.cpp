@@ -11,9 +11,7 @@ namespace {
 constexpr std::array layout_axes{program::Axis::tensor, program::Axis::pipeline, program::Axis::context};
 
 std::vector<std::string> layout_parts() {
-  std::vector<std::string> parts;
-  for (const program::Axis axis : layout_axes) parts.emplace_back(program::row_of(axis).key);
-  return parts;
+  return texts_of_all(layout_axes, [](program::Axis axis) { return program::row_of(axis).key; });
 }
 
 // Prints the context axis only if it has several ranks.
