@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 #include <random>
+#include <set>
 #include <thread>
 
 #include "other_process.h"
@@ -50,11 +51,10 @@ std::vector<int> killed_writer(const std::string& path, std::chrono::microsecond
 
 void expect_whole(const std::string& path, const std::vector<int>& reported, int& finished) {
   const Result got = read_result(path);
-  std::vector<bool> said(blocks_per_file, false);
-  for (const int index : reported) said[static_cast<std::size_t>(index)] = true;
+  const std::set<int> said(reported.begin(), reported.end());
   for (int index = 0; index < blocks_per_file; ++index) {
     const auto at = static_cast<std::size_t>(index);
-    if (said[at]) {
+    if (said.contains(index)) {
       ASSERT_EQ(got.blocks[at].status, BlockStatus::ok) << "block " << index;
     }
     if (got.blocks[at].status != BlockStatus::ok) continue;
