@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "config/experiment.h"
 #include "config/fields.h"
 #include "config/registry.h"
