@@ -68,7 +68,8 @@ constexpr std::array<Choice<bool>, 2> of_sustained{{{"peak", false}, {"sustained
 Field shares_by_gpu(std::map<std::string, double>& into, Problems& problems) {
   return Field::other("on", Takes::map, [&](const YamlNode& node, const std::string& key) {
     if (node.kind != YamlNode::Kind::map)
-      problems.add(node.place, key, fmt::format("found {}; expected a map such as {{gb200: 88 %}}", describe(node)));
+      return problems.add(node.place, key,
+                          fmt::format("found {}; expected a map such as {{gb200: 88 %}}", describe(node)));
     for (const YamlNode& child : node.children)
       parse_or_report(problems, child.place, dotted(key, child.key), child.scalar, share_into(into[child.key]));
   });
