@@ -106,6 +106,9 @@ bool check_text(const std::string& text, int source, Problems& problems);
 /// Returns the names of a folder's .yaml files, without ".yaml", sorted.
 std::vector<std::string> data_file_names(const std::filesystem::path& folder);
 
+/// Returns the names in a directory, then the further ones in the shipped folder of this name.
+std::vector<std::string> data_file_names_beside(const std::filesystem::path& directory, const std::string& folder);
+
 /// Returns the file that `text` names in a configuration: FOLDER/TEXT.yaml beside it or among the shipped ones, or a
 /// path, relative to the configuration's directory or else to the current one. Throws Error for an unknown name; a path
 /// need not exist.

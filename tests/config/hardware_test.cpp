@@ -83,7 +83,8 @@ TEST_F(HardwareFile, AMachineHasTheGpuOfAnotherFile) {
   for (const auto& [gpu, expected] : std::vector<std::pair<std::string, std::string>>{
            {"rack", "tower.yaml:3:6: gpu: found 'rack', which is a machine itself"},
            {"tower", "which is a machine itself"},
-           {"fats", "found 'fats'; no file of this name"}}) {
+           {"fats", "found 'fats'; no file of this name"},
+           {"fats", "come with the program: fast, rack, tower, a10"}}) {
     write("tower", "name: T\nsource: x\ngpu: " + gpu + "\n");
     EXPECT_THAT(complaint("tower"), HasSubstr(expected));
   }
