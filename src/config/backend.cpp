@@ -60,9 +60,7 @@ const char* name_of(BackendKind kind) {
 }
 
 std::vector<std::string> backend_names() {
-  std::vector<std::string> names;
-  for (const BackendTraits& row : table) names.emplace_back(row.name);
-  return names;
+  return texts_of_all(table, &BackendTraits::name);
 }
 
 BackendKind parse_backend(std::string_view text) {

@@ -68,7 +68,8 @@ constexpr std::array<Choice<bool>, 2> of_sustained{{{"peak", false}, {"sustained
 Field shares_by_gpu(std::map<std::string, double>& into, Problems& problems) {
   return Field::other("on", Takes::map, [&](const YamlNode& node, const std::string& key) {
     if (node.kind != YamlNode::Kind::map)
-      problems.add(node.place, key, fmt::format("found {}; expected a map such as {{gb200: 88 %}}", describe(node)));
+      return problems.add(node.place, key,
+                          fmt::format("found {}; expected a map such as {{gb200: 88 %}}", describe(node)));
     for (const YamlNode& child : node.children)
       parse_or_report(problems, child.place, dotted(key, child.key), child.scalar, share_into(into[child.key]));
   });
@@ -92,9 +93,8 @@ CalibratedRange parse_range(std::string_view text) {
   return {least, parse_within(text.substr(at + between.size()), least, most)};
 }
 
-// A list of "{flop: 37748736, time: 250 us}", or of bytes. `rises`: makes larger sizes take no less time, despite
-// scatter in the measured points.
-void read_curve(const YamlNode& node, const std::string& key, bool rises, Curve& curve, Problems& problems) {
+// A list of "{flop: 37748736, time: 250 us}", or of bytes.
+void read_curve(const YamlNode& node, const std::string& key, Curve& curve, Problems& problems) {
   if (node.kind != YamlNode::Kind::sequence || node.children.empty())
     return problems.add(node.place, key, "expected a list of points, such as [{bytes: 4096, time: 12 us}]");
   std::vector<CurvePoint> points;
@@ -115,7 +115,6 @@ void read_curve(const YamlNode& node, const std::string& key, bool rises, Curve&
     }
   }
   curve = Curve(std::move(points));
-  if (rises) curve = curve.rising();
 }
 
 // Returns the fields of a map of operations: calls take(name, value, its key) for each one present.
@@ -142,22 +141,20 @@ Field kinds_field(const char* key, bool backward, Software& software, Problems& 
 
 // "measured: {fp32: {matmul: […]}, ranks: 2, communications: {all_reduce: […]}}".
 Field measured_field(MeasuredCurves& m, Problems& problems) {
-  const auto curves = [&problems](const char* key, bool rises, const auto& curve_of) {
-    return Field::section(
-        key, per_operation([&problems, rises, curve_of](const auto& name, const YamlNode& node, const std::string& at) {
-          read_curve(node, at, rises, curve_of(name), problems);
-        }));
-  };
   std::vector<Field> fields;
   for (const PrecisionRow& row : precision_table) {
-    const auto computation = [&m, precision = row.precision](const std::string& name) -> Curve& {
-      return m.computations[{precision, name}];
-    };
-    fields.push_back(curves(row.name, false, computation));
+    fields.push_back(Field::section(
+        row.name, per_operation([&, precision = row.precision](const auto& name, const YamlNode& node, const auto& at) {
+          read_curve(node, at, m.computations[{precision, name}], problems);
+        })));
   }
-  const auto communication = [&m](const std::string& name) -> Curve& { return m.communications[name]; };
   fields.push_back(Field::scalar("ranks", whole_into(m.ranks, 1, most_counted)));
-  fields.push_back(curves("communications", true, communication));
+  fields.push_back(
+      Field::section("communications", per_operation([&](const auto& name, const YamlNode& node, const auto& at) {
+                       Curve& curve = m.communications[name];
+                       read_curve(node, at, curve, problems);
+                       curve = curve.rising();  // points scatter, but a larger size never takes less time
+                     })));
   return Field::section("measured", fields);
 }
 

@@ -87,6 +87,7 @@ struct StepError {
 /// Absolute relative errors, as shares.
 struct Errors {
   double median = 0, nine_of_ten = 0;  // 50th and 90th percentile
+  bool operator==(const Errors&) const = default;
 };
 
 /// The range of a value over the measured steps.

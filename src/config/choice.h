@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,15 +29,21 @@ std::string nothing_like(std::string_view word);
 /// Returns the index of `text` in `words`. Throws an Error that lists all words and the nearest, or nothing_like().
 std::size_t word_index(std::string_view text, std::span<const std::string> words);
 
+/// Returns the text that `of`, a member or a function, gives for each element.
+template <class Range, class Of>
+std::vector<std::string> texts_of_all(const Range& range, Of of) {
+  std::vector<std::string> texts;
+  for (const auto& element : range) texts.emplace_back(std::invoke(of, element));
+  return texts;
+}
+
 /// One option: the word in a configuration and the value it stands for.
 template <class T>
 using Choice = std::pair<const char*, T>;
 
 template <class T, std::size_t n>
 std::vector<std::string> words_of(const std::array<Choice<T>, n>& choices) {
-  std::vector<std::string> words;
-  for (const auto& choice : choices) words.emplace_back(choice.first);
-  return words;
+  return texts_of_all(choices, &Choice<T>::first);
 }
 
 /// The values that are words: fp32 and bf16, or "auto" beside numbers.

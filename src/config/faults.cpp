@@ -81,9 +81,7 @@ Faults Faults::without(const std::set<Fault>& mended) const {
 std::string print_mended(const std::set<Fault>& mended) {
   if (mended.empty()) return "none";
   if (mended == all_faults()) return "all";
-  std::vector<std::string> names;
-  for (const Fault fault : mended) names.emplace_back(name_of(fault));
-  return join(names, ", ");
+  return join(texts_of_all(mended, [](Fault fault) { return name_of(fault); }), ", ");
 }
 
 Field faults_field(Faults& faults, Problems& problems) {

@@ -15,8 +15,8 @@ std::string nearest_key(const std::string& key, std::span<const std::string> all
                         std::span<const std::string> known_elsewhere) {
   std::string near = nearest(key, allowed);
   if (!near.empty()) return near;
-  std::vector<std::string> tails;
-  for (const std::string& path : known_elsewhere) tails.push_back(path.substr(path.rfind('.') + 1));
+  const auto tails =
+      texts_of_all(known_elsewhere, [](const std::string& path) { return path.substr(path.rfind('.') + 1); });
   const auto it = std::find(tails.begin(), tails.end(), nearest(key, tails));
   return it == tails.end() ? "" : known_elsewhere[it - tails.begin()];
 }
@@ -150,8 +150,7 @@ bool parse_or_report(Problems& problems, const Place& place, const std::string& 
 
 bool read_map(Problems& problems, const YamlNode& node, const std::string& prefix, std::span<const Field> fields,
               std::span<const std::string> known_elsewhere) {
-  std::vector<std::string> allowed;
-  for (const Field& field : fields) allowed.push_back(field.about.name);
+  const auto allowed = texts_of_all(fields, [](const Field& field) { return field.about.name; });
   if (node.kind != YamlNode::Kind::map) {
     problems.add(node.place, prefix,
                  fmt::format("found {}; expected a map with the keys {}", describe(node), join(allowed, ", ")));

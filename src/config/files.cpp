@@ -95,6 +95,14 @@ std::vector<std::string> data_file_names(const fs::path& directory) {
   return names;
 }
 
+std::vector<std::string> data_file_names_beside(const fs::path& directory, const std::string& folder) {
+  std::vector<std::string> names = data_file_names(directory);
+  for (std::string& name : data_file_names(shipped_configs(folder))) {
+    if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
+  }
+  return names;
+}
+
 fs::path find_data_file(const std::string& folder, const std::string& text, const std::string& config_path) {
   const fs::path beside = fs::path(config_path).parent_path();
   std::error_code ignored;
@@ -107,10 +115,7 @@ fs::path find_data_file(const std::string& folder, const std::string& text, cons
   // A configuration in any other folder still finds the shipped files.
   const fs::path shipped = shipped_configs(folder);
   if (fs::exists(shipped / (text + ".yaml"), ignored)) return shipped / (text + ".yaml");
-  auto names = data_file_names(beside / folder);
-  for (std::string& name : data_file_names(shipped)) {
-    if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
-  }
+  const std::vector<std::string> names = data_file_names_beside(beside / folder, folder);
   if (names.empty()) fail("found {}, but {} does not exist; give a path to the file", quote(text), file.string());
   fail("found {}; allowed: {}, or a path{}", quote(text), join(names, ", "), did_you_mean(nearest(text, names)));
 }
@@ -133,7 +138,8 @@ std::vector<PublishedRow> read_published(const std::filesystem::path& table) {
   if (!file) fail("{} cannot be read", table.string());
   std::vector<PublishedRow> rows;
   std::vector<std::string> heading;
-  for (const std::string_view line : split(file.text, '\n')) {
+  for (const std::string_view whole : split(file.text, '\n')) {
+    const std::string_view line = trim(whole);  // a spreadsheet ends lines with \r\n
     const std::vector<std::string> fields = fields_of(line);
     if (heading.empty()) {
       heading = fields;

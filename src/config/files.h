@@ -106,6 +106,9 @@ bool check_text(const std::string& text, int source, Problems& problems);
 /// Returns the names of a folder's .yaml files, without ".yaml", sorted.
 std::vector<std::string> data_file_names(const std::filesystem::path& folder);
 
+/// Returns the names in a directory, then the further ones in the shipped folder of this name.
+std::vector<std::string> data_file_names_beside(const std::filesystem::path& directory, const std::string& folder);
+
 /// Returns the file that `text` names in a configuration: FOLDER/TEXT.yaml beside it or among the shipped ones, or a
 /// path, relative to the configuration's directory or else to the current one. Throws Error for an unknown name; a path
 /// need not exist.
@@ -116,7 +119,7 @@ std::filesystem::path find_data_file(const std::string& folder, const std::strin
 /// installation; empty if there is none.
 std::filesystem::path shipped_configs(const std::string& folder);
 
-/// A row of configs/published/steps.csv or busbw.csv, by column name. A value that the source does not state is empty.
+/// A row of a table in CSV (configs/published), by column name. A value that the source does not state is empty.
 using PublishedRow = std::map<std::string, std::string, std::less<>>;
 
 /// Reads all rows of a table. Throws Error if the file cannot be read, exceeds 4 MiB or has a row of another width.

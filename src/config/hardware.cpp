@@ -44,7 +44,7 @@ void take_gpu(const std::string& name, const fs::path& machine, Hardware& hardwa
   const fs::path path = fs::exists(beside) ? beside : shipped_configs(hardware_folder) / (name + ".yaml");
   if (!fs::exists(path)) {
     fail("found {}; no file of this name is beside it or among those that come with the program: {}", quote(name),
-         join(data_file_names(machine.parent_path()), ", "));
+         join(data_file_names_beside(machine.parent_path(), hardware_folder), ", "));
   }
   Hardware gpu = read_file(path, problems, true);
   gpu.name = std::move(hardware.name);

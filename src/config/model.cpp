@@ -156,9 +156,7 @@ std::optional<Model> model_preset(std::string_view name) {
 }
 
 std::vector<std::string> model_preset_names() {
-  std::vector<std::string> names;
-  for (const Model& preset : presets()) names.push_back(preset.name);
-  return names;
+  return texts_of_all(presets(), &Model::name);
 }
 
 Model Model::resolved() const {

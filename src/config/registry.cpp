@@ -141,9 +141,7 @@ const Variable* find_variable(std::string_view name) {
 }
 
 std::vector<std::string> variable_names() {
-  std::vector<std::string> names;
-  for (const Variable& v : registry()) names.push_back(v.name);
-  return names;
+  return texts_of_all(registry(), &Variable::name);
 }
 
 }  // namespace harness::config

@@ -132,10 +132,6 @@ std::string conflict_with_context(const Settings& s) {
       print_sequences(s), s.context());
 }
 
-std::string without_padding(const Settings& s) {
-  return s.has_documents() ? "" : "sequences is full, so there is no padding";
-}
-
 }  // namespace
 
 std::vector<Variable> data_variables() {
@@ -234,16 +230,17 @@ std::vector<Variable> sequence_variables() {
        .mathematics = Mathematics::another,
        .refused_by = refused_sequences,
        .conflict = conflict_with_context},
-      one_of(&Settings::batching, batching_choices,
-             {.name = "batching",
-              .help = "documents shorter than a sequence have a row each, with padding behind them, or are packed "
-                      "several to a row, where each sees itself alone; fused attention to them needs a GPU of "
-                      "compute capability 9 or 10",
-              .acts_on = {Part::matrix_products, Part::attention, Part::other_compute, Part::tensor, Part::pipeline,
-                          Part::data, Part::embedding, Part::world},
-              .fastest = "packed",
-              .mathematics = Mathematics::another,
-              .without_effect = without_padding}),
+      one_of(
+          &Settings::batching, batching_choices,
+          {.name = "batching",
+           .help = "documents shorter than a sequence have a row each, with padding behind them, or are packed "
+                   "several to a row, where each sees itself alone; fused attention to them needs a GPU of "
+                   "compute capability 9 or 10",
+           .acts_on = {Part::matrix_products, Part::attention, Part::other_compute, Part::tensor, Part::pipeline,
+                       Part::data, Part::embedding, Part::world},
+           .fastest = "packed",
+           .mathematics = Mathematics::another,
+           .without_effect = only_with(&Settings::has_documents, true, "sequences is full, so there is no padding")}),
   };
 }
 

@@ -11,9 +11,7 @@ namespace {
 constexpr std::array layout_axes{program::Axis::tensor, program::Axis::pipeline, program::Axis::context};
 
 std::vector<std::string> layout_parts() {
-  std::vector<std::string> parts;
-  for (const program::Axis axis : layout_axes) parts.emplace_back(program::row_of(axis).key);
-  return parts;
+  return texts_of_all(layout_axes, [](program::Axis axis) { return program::row_of(axis).key; });
 }
 
 // Prints the context axis only if it has several ranks.
@@ -76,11 +74,6 @@ constexpr std::array<Choice<PipelineSchedule>, 3> schedule_choices{
      {"gpipe", PipelineSchedule::gpipe},
      {"interleaved", PipelineSchedule::interleaved}}};
 constexpr int max_chunks = 1024;
-
-std::string without_pipeline(const Settings& s) {
-  return s.layout[program::Axis::pipeline] > 1 ? ""
-                                               : "pipeline_parallel is 1: there is no bubble, only memory can differ";
-}
 
 std::string schedule_conflict(const Settings& s) {
   if (s.pipeline_schedule != PipelineSchedule::interleaved || s.layout[program::Axis::pipeline] > 1) return "";
@@ -202,7 +195,8 @@ std::vector<Variable> layout_variables() {
              {.name = "pipeline_schedule",
               .help = "the order of a pipeline stage's passes",
               .acts_on = {Part::bubble, Part::pipeline},
-              .without_effect = without_pipeline,
+              .without_effect = only_along(program::Axis::pipeline,
+                                           "pipeline_parallel is 1: there is no bubble, only memory can differ"),
               .conflict = schedule_conflict}),
       whole_or("auto", &Settings::virtual_pipeline, 2, max_chunks,
                {.name = "virtual_pipeline",

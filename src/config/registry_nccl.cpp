@@ -20,9 +20,10 @@ std::string nccl_value(const Settings& s, const std::string& name) {
   return it == s.nccl.end() ? "" : it->second;
 }
 
-// Completes `row` with what all rows share; "default" precedes its words. Settings hold the canonical value, or none if
-// NCCL is to choose.
+// Completes `row` with what all rows share; "default" precedes its words, and NCCL's variable has its name in capitals
+// unless it gives another. Settings hold the canonical value, or none if NCCL is to choose.
 Variable nccl_row(const Canonical& canonical, Variable row) {
+  if (row.environment_name.empty()) row.environment_name = upper(row.name);
   row.choices.words.insert(row.choices.words.begin(), "default");
   row.backends = only_cuda;
   row.workloads = communicating;
@@ -84,8 +85,7 @@ std::vector<Variable> nccl_variables() {
                 .help = "NCCL's algorithm. A bare name applies to all functions; since NCCL 2.24 those without it "
                         "fail: write AllReduce:Tree, not Tree",
                 .acts_on = {Part::tensor, Part::data, Part::embedding, Part::world},
-                .lacking = lacking_nvlink_reduction("nccl_algo", wants_nvls),
-                .environment_name = "NCCL_ALGO"}),
+                .lacking = lacking_nvlink_reduction("nccl_algo", wants_nvls)}),
       nccl_row(elements(nccl::protocol_names),
                {.name = "nccl_proto",
                 .allowed = "default, LL, LL128, Simple, or by function, such as AllReduce:LL128",
@@ -93,22 +93,19 @@ std::vector<Variable> nccl_variables() {
                 .examples = {"AllReduce:LL128", "AllReduce:Simple"},
                 .help = "NCCL's protocol. NVLS, CollNet and PAT support only Simple; forcing LL128 on hardware "
                         "that NCCL does not choose it for can corrupt data",
-                .acts_on = {Part::tensor, Part::data, Part::embedding, Part::world},
-                .environment_name = "NCCL_PROTO"}),
+                .acts_on = {Part::tensor, Part::data, Part::embedding, Part::world}}),
       nccl_row(integer(1, max_ctas),
                {.name = "nccl_min_ctas",
                 .allowed = "default, 1 to 64",
                 .examples = {"8", "16"},
                 .help = "minimum number of thread blocks (and so channels) of a collective; at most nccl_max_ctas",
-                .acts_on = {Part::tensor, Part::data},
-                .environment_name = "NCCL_MIN_CTAS"}),
+                .acts_on = {Part::tensor, Part::data}}),
       nccl_row(integer(1, max_ctas),
                {.name = "nccl_max_ctas",
                 .allowed = "default, 1 to 64",
                 .examples = {"8", "16"},
                 .help = "maximum number of thread blocks of a collective: how many of the GPU's SMs it may occupy",
-                .acts_on = {Part::tensor, Part::data},
-                .environment_name = "NCCL_MAX_CTAS"}),
+                .acts_on = {Part::tensor, Part::data}}),
       nccl_row([](std::string_view text) { return nccl::canonical_bytes(text, min_buffer, max_buffer); },
                {.name = "nccl_buffsize",
                 .allowed = "default, a power of two such as 8 MiB",
@@ -116,7 +113,6 @@ std::vector<Variable> nccl_variables() {
                 .help = "buffer of a channel between two GPUs, for protocol Simple; NCCL's own is 4 MiB",
                 .has_ranges = true,
                 .acts_on = {Part::data, Part::pipeline},
-                .environment_name = "NCCL_BUFFSIZE",
                 .environment_text = [](const std::string& printed) { return std::to_string(parse_bytes(printed)); }}),
       nccl_row(
           integer(0, 2),
@@ -136,15 +132,13 @@ std::vector<Variable> nccl_variables() {
                {.name = "nccl_p2p_level",
                 .choices = {nccl::levels, true},
                 .examples = {"NVL", "SYS"},
-                .help = "how far apart two GPUs of a node may be and still copy to each other directly; LOC is never",
-                .environment_name = "NCCL_P2P_LEVEL"}),
+                .help = "how far apart two GPUs of a node may be and still copy to each other directly; LOC is never"}),
       nccl_row(nccl::canonical_level,
                {.name = "nccl_net_gdr_level",
                 .choices = {nccl::levels, true},
                 .examples = {"PIX", "SYS"},
                 .help = "how far apart GPU and network card may be and still use GPUDirect RDMA; LOC is never",
-                .acts_on = {Part::data, Part::pipeline},
-                .environment_name = "NCCL_NET_GDR_LEVEL"}),
+                .acts_on = {Part::data, Part::pipeline}}),
   };
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <vector>
 
 #include "base/text.h"
@@ -62,10 +63,14 @@ Variable one_of(T Settings::*value, const std::array<Choice<T>, n>& choices, Var
 
 // For without_effect.
 
-/// Says `why` wherever the setting has another value.
-template <class T>
-auto only_with(T Settings::*setting, T value, const char* why) {
-  return [=](const Settings& s) { return std::string(s.*setting == value ? "" : why); };
+/// Says `why` wherever the setting, or what a function of Settings returns, has another value.
+template <class Setting, class Value>
+auto only_with(Setting setting, Value value, const char* why) {
+  return [=](const Settings& s) { return std::string(std::invoke(setting, s) == value ? "" : why); };
+}
+/// Says `why` where the model is not cut along the axis.
+inline auto only_along(program::Axis axis, const char* why) {
+  return [=](const Settings& s) { return std::string(s.layout[axis] > 1 ? "" : why); };
 }
 std::string without_communication(const Settings& settings);
 bool has_one_replica(const Settings& settings);

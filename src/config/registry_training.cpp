@@ -27,13 +27,8 @@ std::string without_scores(const Settings& s) {
   return nothing ? "selective frees nothing: fused attention stores no scores" : "";
 }
 
-std::string without_tensor_parallel(const Settings& s) {
-  return s.layout[program::Axis::tensor] == 1 ? "tensor_parallel is 1, so no rank shares its rows with another" : "";
-}
-
-std::string without_stages(const Settings& s) {
-  return s.layout[program::Axis::pipeline] == 1 ? "pipeline_parallel is 1, so all layers are in one stage" : "";
-}
+const auto shared_rows =
+    only_along(program::Axis::tensor, "tensor_parallel is 1, so no rank shares its rows with another");
 
 std::string overlap_conflict(const Settings& s) {
   if (!s.tp_overlap || s.layout[program::Axis::tensor] == 1 || s.sequence_parallel) return "";
@@ -203,7 +198,7 @@ std::vector<Variable> step_variables() {
                      .help = "divide norms, residual stream and what the stages exchange among tensor-parallel ranks "
                              "by rows: a reduce-scatter and an all-gather instead of an all-reduce",
                      .acts_on = {Part::other_compute, Part::tensor, Part::pipeline},
-                     .without_effect = without_tensor_parallel}),
+                     .without_effect = shared_rows}),
       true_or_false(&Settings::tp_overlap,
                     {.name = "tp_overlap",
                      .help = "run a tensor-parallel collective beside parts of the product that it belongs to "
@@ -211,14 +206,15 @@ std::vector<Variable> step_variables() {
                      .backends = only_sim,
                      .acts_on = {Part::tensor},
                      .fastest = "true",
-                     .without_effect = without_tensor_parallel,
+                     .without_effect = shared_rows,
                      .conflict = overlap_conflict}),
       true_or_false(&Settings::embedding_as_layer,
                     {.name = "embedding_as_layer",
                      .help = "count the embedding and the loss as a layer each where pipeline stages divide the layers "
                              "(Megatron-LM: --account-for-embedding-in-pipeline-split and -loss-)",
                      .acts_on = {Part::bubble},
-                     .without_effect = without_stages}),
+                     .without_effect = only_along(program::Axis::pipeline,
+                                                  "pipeline_parallel is 1, so all layers are in one stage")}),
   };
 }
 

@@ -104,7 +104,7 @@ struct NarrowPcie {
   bool operator==(const NarrowPcie&) const = default;
 };
 
-/// The faults of a predicted cluster: `faults` of a configuration. src/sim/rank_classes.h documents the effect of each.
+/// The faults of a predicted cluster: `faults` of a configuration. docs/simulation.md lists the effect of each.
 /// Ranks and nodes count from 0; they are checked once the job's size is known.
 struct Faults {
   std::vector<SlowGpu> slow_gpus;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "config/experiment.h"
 #include "config/fields.h"
 #include "config/registry.h"
@@ -98,10 +99,10 @@ bool honoured(const Variable& variable, const YamlNode& node, const std::string&
   }
   if (problems.concern("backend")) return true;
   if (variable.honoured_on(name_of(backend), name_of(stands_for(experiment)))) return true;
-  std::vector<std::string> names;
-  for (const BackendKind kind : variable.backends) names.emplace_back(name_of(kind));
+  const auto name = [](BackendKind kind) { return name_of(kind); };
   problems.add(node.key_place, key,
-               fmt::format("backend {} does not honour it; backends that do: {}", name_of(backend), join(names, ", ")));
+               fmt::format("backend {} does not honour it; backends that do: {}", name_of(backend),
+                           join(texts_of_all(variable.backends, name), ", ")));
   return false;
 }
 

@@ -194,19 +194,14 @@ class Costs {
 
   Cost communication_cost(int rank_class, const program::Operation& op) {
     constexpr double of_message = 0.2;  // NCCL runs a message on 2 to 8 thread blocks, a collective on 16 to 32
-    Cost cost;
-    cost.takes = of_message * calibration_.taken_by_communication;
-    cost.keeps = calibration_.kept_by_communication;
+    if (const auto kind = program::collective_of(op.action)) return collective_cost(rank_class, op, *kind);
+    const program::Peer& peer = *program::peer_of(op.action);
+    const bool sends = std::holds_alternative<program::Send>(op.action);
+    const int sender = sends ? rank_class : classes_.at_peer(rank_class, peer);
     const double bytes = program::message_bytes(classes_.program(rank_class), op.action);
-    if (const auto* send = std::get_if<program::Send>(&op.action)) {
-      cost.alone = ticks_of(message_seconds_to(rank_class, send->peer, bytes));
-    } else if (const auto* receive = std::get_if<program::Receive>(&op.action)) {
-      const program::Peer& peer = receive->peer;
-      cost.alone = ticks_of(message_seconds_to(classes_.at_peer(rank_class, peer), {peer.axis, -peer.offset}, bytes));
-    } else {
-      return collective_cost(rank_class, op, program::collective_of(op.action).value());
-    }
-    return cost;
+    return {.alone = ticks_of(message_seconds_to(sender, {peer.axis, sends ? peer.offset : -peer.offset}, bytes)),
+            .takes = of_message * calibration_.taken_by_communication,
+            .keeps = calibration_.kept_by_communication};
   }
 
   Cost collective_cost(int rank_class, const program::Operation& op, program::Collective kind) {

@@ -100,10 +100,14 @@ std::vector<int> refined(const program::ProgramSet& set, std::span<const int> ma
   return colours;
 }
 
+// Of a rank's part of its node's network. 300 of 720 Gbit/s in both directions between two H100 nodes (Imbue, "From
+// bare metal to a 70B model", cluster-health: its limits for ib_write_bw without and with GPUDirect RDMA); NVIDIA/nccl
+// issue 1412 has 33 of 93 GB/s.
 constexpr double share_without_gpudirect = 300.0 / 720;
+// Before ACS was set right (NVIDIA/nccl issue 949, A100 with HDR).
 constexpr double share_with_acs = 0.56;
 
-// The rate of 16 lanes, one direction.
+// The rate of 16 lanes, one direction, of generations 6 to 3 (PCI Express Base Specification).
 double pcie_bytes_per_s(const config::Hardware& hardware) {
   constexpr int ampere = 80, hopper = 90, blackwell_ultra = 103;
   const int capability = hardware.compute_capability;
@@ -130,7 +134,7 @@ double everywhere(const config::Faults& f, const Network& network, const config:
     const double share = network_share(network, calibration);
     return std::min(1.0, f.socket_bytes_per_s / (network.node_bytes_per_s * (share > 0 ? share : 1)));
   }
-  if (f.no_gpudirect) return share_without_gpudirect;
+  if (f.no_gpudirect) return share_without_gpudirect;  // nothing passes between GPU and adapter, so ACS has no effect
   return f.acs_on ? share_with_acs : 1;
 }
 
@@ -152,6 +156,8 @@ std::vector<double> network_shares(const config::Faults& f, const config::Hardwa
     const double left = pcie.share * pcie_bytes_per_s(hardware);
     for (int rank = 0; std::cmp_less(rank, shares.size()); ++rank) {
       const int node = network.node_of[rank];
+      // Each GPU has its adapter, and NCCL's channels carry equal parts over all of them, so the slowest holds up the
+      // others (NVIDIA, DGX H100 user guide; nccl, src/graph).
       const double part = network.node_bytes_per_s / ranks_on[node];
       if (pcie.rank == rank || pcie.node == node) limit(rank, left / part);
     }

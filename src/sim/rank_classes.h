@@ -57,23 +57,9 @@ struct Condition {
   double network_of(int rank) const { return network.empty() ? 1 : network[rank]; }
 };
 
-/// Returns the effect of the faults. Each one limits the path of a rank's bytes out of its node, and the narrowest
-/// place decides. A rank's part is the node's rate divided by its ranks: each GPU has its adapter, and NCCL's channels
-/// carry equal parts over all of them, so the slowest holds up the others (NVIDIA, DGX H100 user guide; nccl,
-/// src/graph).
-///
-/// - slow_link: the rank's part, times the share.
-/// - pcie_downgraded: the standard's rate of 16 lanes in one direction, times the share: 15.8 GB/s in generation 3,
-///   31.5 in 4 (compute capability 8.x), 63 in 5 (9.0 and later), 121 in 6 (10.3) (PCI Express Base Specification).
-/// - no_gpudirect: 42 % of the part: 300 of 720 Gbit/s in both directions between two H100 nodes (Imbue, "From bare
-///   metal to a 70B model", cluster-health: its limits for ib_write_bw without and with GPUDirect RDMA). NVIDIA/nccl
-///   issue 1412 has 33 of 93 GB/s.
-/// - acs_on: 56 % of the part, before ACS was set right (NVIDIA/nccl issue 949, A100 with HDR). No effect without
-///   GPUDirect, because then nothing passes between GPU and adapter.
-/// - socket_fallback: a node sends at the stated rate; no_gpudirect and acs_on then have no effect.
-///
-/// Links within a node are NVLink and not affected. Throws Error if a fault names a rank or node that does not exist,
-/// or if the hardware lacks a number that it needs.
+/// Returns the effect of the faults, as docs/simulation.md lists it. Each one limits the path of a rank's bytes out of
+/// its node, and the narrowest place decides. Links within a node are NVLink and not affected. Throws Error if a fault
+/// names a rank or node that does not exist, or if the hardware lacks a number that it needs.
 Condition condition_of(const config::Faults& faults, const config::Hardware& hardware, const Network& network,
                        const config::Calibration& calibration);
 

@@ -135,10 +135,8 @@ void Element::add(std::string name, Kind kind, std::size_t text_bytes) {
 }
 
 const Field* Element::find(std::string_view name) const {
-  for (const auto& field : fields) {
-    if (field.name == name) return &field;
-  }
-  return nullptr;
+  const auto found = std::ranges::find(fields, name, &Field::name);
+  return found == fields.end() ? nullptr : &*found;
 }
 
 Handle type_of(const Element& element, Place place) {

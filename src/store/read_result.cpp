@@ -1,7 +1,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -152,8 +151,8 @@ void check_blocks(const Result& r) {
 void check_times(std::string_view path, const std::vector<std::vector<float>>& blocks) {
   for (const auto& block : blocks) {
     for (const float seconds : block) {
-      if (!(seconds < 0 || seconds > largest_amount)) continue;
-      fail("{} has {}; possible here is 0 to {}, or nan", path, seconds, largest_amount);
+      if (seconds < 0 || seconds > largest_amount)
+        fail("{} has {}; possible here is 0 to {}, or nan", path, seconds, largest_amount);
     }
   }
 }

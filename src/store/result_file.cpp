@@ -138,8 +138,6 @@ ResultFile::ResultFile(const std::string& path)
 template <class Row, class... Variables>
 void ResultFile::write_row(const char* path, int at, const Row& row, const Variables&... variables) {
   Dataset table = file_.dataset(path, 1);
-  if (at < 0 || std::cmp_greater_equal(at, table.rows()))
-    fail("result file: there is no row {} in {}, which has {} rows", at, path, table.rows());
   const RowFormat format = format_in(table, columns_of<Row>(variables...));
   write_rows(table, format, span_of(row), static_cast<std::size_t>(at));
 }

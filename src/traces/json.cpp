@@ -2,12 +2,14 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "report/json.h"
 #include "traces/answer.h"
 
 namespace harness::traces {
 namespace {
 
 using Json = evidence::Value;
+using report::json_list;
 
 constexpr std::size_t longest_kernel = 80;
 
@@ -56,21 +58,22 @@ Json step_json(const TimedStep& step) {
 
 Json gpu_json(const TracedGpu& gpu) {
   const auto known = [](const auto& number) { return number ? Json(*number) : Json(); };
+  const auto step = [](const Window& window) -> Json {
+    return {{"name", short_name(window.name)}, {"step_ms", rounded_ms(window.seconds())}};
+  };
+  const auto kernel = [](const NamedKernel& k) -> Json {
+    return {{"name", short_name(k.name)}, {"ms", rounded_ms(k.seconds)}};
+  };
   Json json{{"file", gpu.file}, {"device", gpu.label},  {"rank", known(gpu.rank)}, {"world", known(gpu.world)},
             {"gpu", gpu.gpu},   {"format", gpu.format}, {"version", gpu.version}};
-  json["windows"] = Json::array();
-  for (const Figures& figures : gpu.windows) json["windows"].push_back(figures_json(figures));
+  json["windows"] = json_list(gpu.windows, figures_json);
   json["idle"] = idle_json(gpu.idle_s);
-  json["steps"] = Json::array();
-  for (const Window& step : gpu.steps.windows)
-    json["steps"].push_back({{"name", short_name(step.name)}, {"step_ms", rounded_ms(step.seconds())}});
+  json["steps"] = json_list(gpu.steps.windows, step);
   json["steps_by"] = gpu.steps.how;
   json["step"] = short_name(gpu.shown.name);
   json["parts"] = step_json(gpu.step);
   if (gpu.waiting_at_least_s) json["waiting_at_least_ms"] = rounded_ms(*gpu.waiting_at_least_s);
-  json["unclassified"] = Json::array();
-  for (const NamedKernel& kernel : gpu.unclassified)
-    json["unclassified"].push_back({{"name", short_name(kernel.name)}, {"ms", rounded_ms(kernel.seconds)}});
+  json["unclassified"] = json_list(gpu.unclassified, kernel);
   return json;
 }
 
@@ -82,46 +85,41 @@ Json waiting_json(const Report& report) {
   constexpr std::size_t most = 10'000;
   for (std::size_t i = 0; i < std::min(most, report.meetings.all.size()); ++i) {
     const Meeting& m = report.meetings.all[i];
-    Json ranks = Json::array(), waiting = Json::array();
-    for (const Meeting::Member& member : m.members) {
-      ranks.push_back(number_of(member.rank));
-      waiting.push_back(rounded_ms(member.waiting_s));
-    }
-    all.push_back({{"index", i},
-                   {"kind", class_names()[m.kernel_class]},
-                   {"ranks", ranks},
-                   {"transfer_ms", rounded_ms(m.transfer_s)},
-                   {"longest_ms", rounded_ms(m.longest_s)},
-                   {"waiting_ms_by_rank", waiting},
-                   {"end_spread_us", std::round(m.end_spread_s * 1e7) / 10},
-                   {"last_rank", number_of(m.last)}});
+    all.push_back(
+        {{"index", i},
+         {"kind", class_names()[m.kernel_class]},
+         {"ranks", json_list(m.members, [&](const auto& member) { return number_of(member.rank); })},
+         {"transfer_ms", rounded_ms(m.transfer_s)},
+         {"longest_ms", rounded_ms(m.longest_s)},
+         {"waiting_ms_by_rank", json_list(m.members, [](const auto& member) { return rounded_ms(member.waiting_s); })},
+         {"end_spread_us", std::round(m.end_spread_s * 1e7) / 10},
+         {"last_rank", number_of(m.last)}});
   }
   return all;
 }
 
 Json report_json(const Report& report) {
-  Json json;
-  json["traces"] = Json::array();
-  for (const TracedGpu& gpu : report.gpus) json["traces"].push_back(gpu_json(gpu));
-  json["mean"] = step_json(report.mean);
-  json["waiting"] = waiting_json(report);
-  json["late"] = Json::array();
-  for (const LateRank& rank : report.late)
-    json["late"].push_back({{"rank", report.gpus[rank.gpu].name()},
-                            {"last", rank.last},
-                            {"of", rank.of},
-                            {"own_percent", 100 * rank.own_share},
-                            {"compute_percent", 100 * rank.compute_share}});
-  json["bandwidths"] = Json::array();
-  for (const Bandwidth& b : report.bandwidths)
-    json["bandwidths"].push_back({{"kind", class_names()[b.kernel_class]},
-                                  {"bytes", b.bytes},
-                                  {"ranks", b.ranks},
-                                  {"count", b.count},
-                                  {"busbw_gb_per_s", b.bytes_per_s / 1e9}});
-  json["problems"] = problems_of(report);
-  json["notes"] = notes_of(report);
-  return json;
+  const auto late = [&](const LateRank& rank) -> Json {
+    return {{"rank", report.gpus[rank.gpu].name()},
+            {"last", rank.last},
+            {"of", rank.of},
+            {"own_percent", 100 * rank.own_share},
+            {"compute_percent", 100 * rank.compute_share}};
+  };
+  const auto bandwidth = [](const Bandwidth& b) -> Json {
+    return {{"kind", class_names()[b.kernel_class]},
+            {"bytes", b.bytes},
+            {"ranks", b.ranks},
+            {"count", b.count},
+            {"busbw_gb_per_s", b.bytes_per_s / 1e9}};
+  };
+  return {{"traces", json_list(report.gpus, gpu_json)},
+          {"mean", step_json(report.mean)},
+          {"waiting", waiting_json(report)},
+          {"late", json_list(report.late, late)},
+          {"bandwidths", json_list(report.bandwidths, bandwidth)},
+          {"problems", problems_of(report)},
+          {"notes", notes_of(report)}};
 }
 
 }  // namespace

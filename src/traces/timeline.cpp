@@ -235,10 +235,9 @@ Figures Measure::of(const Window& window) const {
 }
 
 std::string kernel_of_unknown_stream(const Device& device, const Names& names) {
-  std::set<std::uint32_t> known{main_stream_of(device)};
-  std::int64_t end_ns = 0;
+  const Timeline timeline = timeline_of(device);
+  std::set<std::uint32_t> known{timeline.main_stream};
   for (const GpuEvent& event : device.events) {
-    end_ns = std::max(end_ns, event.end_ns);
     if (event.is_kernel() && !is_unknown(event.kernel_class)) known.insert(event.stream);
   }
   const std::vector<NamedKernel> unknown =
@@ -246,8 +245,7 @@ std::string kernel_of_unknown_stream(const Device& device, const Names& names) {
               [&](const GpuEvent& event) { return event.work == Work::kernel && !known.contains(event.stream); });
   double unknown_s = 0;
   for (const NamedKernel& kernel : unknown) unknown_s += kernel.seconds;
-  const double whole_s = static_cast<double>(end_ns - device.events.front().start_ns) * 1e-9;
-  return unknown.empty() || unknown_s < 0.01 * whole_s ? "" : unknown.front().name;
+  return unknown.empty() || unknown_s < 0.01 * timeline.seconds(timeline.end_ns) ? "" : unknown.front().name;
 }
 
 std::vector<NamedKernel> kernels_without_class(const Device& device, const Names& names) {

@@ -3,11 +3,9 @@
 
 #include <algorithm>
 #include <array>
-#include <sstream>
 
-#include "base/median.h"
 #include "base/random.h"
-#include "config/experiment.h"
+#include "base/text.h"
 #include "config_files.h"
 #include "support/files.h"
 
@@ -215,12 +213,7 @@ TEST_P(BrokenConfig, GetsOneLineThatSaysWhere) {
   EXPECT_EQ(std::sscanf(rest.c_str(), "%u:%u: ", &line, &column), 2) << message;
   EXPECT_GE(line, 1u);
   EXPECT_GE(column, 1u);
-  static const std::string gap = " … ";
-  for (std::size_t at = 0; at <= b.says.size();) {
-    const std::size_t end = std::min(b.says.find(gap, at), b.says.size());
-    EXPECT_THAT(rest, HasSubstr(b.says.substr(at, end - at))) << message;
-    at = end + gap.size();
-  }
+  for (const std::string& words : split_text(b.says, " … ")) EXPECT_THAT(rest, HasSubstr(words)) << message;
   for (const char c : message) EXPECT_GE(static_cast<unsigned char>(c), 0x20u) << message;
   if (testing::Test::HasFailure()) return;
   RecordProperty("message", message);
@@ -232,13 +225,10 @@ INSTANTIATE_TEST_SUITE_P(Kinds, BrokenConfig, testing::ValuesIn(broken_configs()
 // Returns place and key of every line of a complaint: "1:7: name" …
 std::vector<std::string> places_of(const std::string& message, const std::string& path) {
   std::vector<std::string> starts;
-  for (std::size_t at = 0; at < message.size();) {
-    const std::size_t end = std::min(message.find('\n', at), message.size());
-    const std::string line = message.substr(at, end - at);
+  for (const std::string_view line : split(message, '\n')) {
     const std::size_t from = line.starts_with(path) ? path.size() + 1 : 0;
     const std::size_t key = line.find(": ", from);
-    starts.push_back(line.substr(from, line.find(": ", key + 1) - from));
-    at = end + 1;
+    starts.emplace_back(line.substr(from, line.find(": ", key + 1) - from));
   }
   return starts;
 }
@@ -345,10 +335,8 @@ TEST(Mutations, OfTheExampleAreReadOrRefusedWithAPlace) {
     folder.write("m.yaml", text);
     const std::string message = test::complaint(path);
     (message.empty() ? read : refused)++;
-    std::istringstream lines(message);
-    for (std::string line; std::getline(lines, line);) {
+    for (const std::string& line : split_text(message, "\n"))
       EXPECT_TRUE(line.starts_with(path + ":") || line.starts_with("…")) << line << "\nof\n" << text;
-    }
   }
   EXPECT_GT(refused, 300);
   EXPECT_GT(read, 5);

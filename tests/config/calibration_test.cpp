@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -8,6 +9,9 @@
 
 namespace harness::config {
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 Experiment loaded(const std::string& head, const std::string& baseline) {
   return test::loaded("backend: sim\nhardware: h100-sxm\nmodel: llama3-8b\n" + head + "baseline: {" + baseline + "}\n");
@@ -37,6 +41,15 @@ TEST(UsualCalibration, SaysWhy) {
   EXPECT_EQ(usual_calibration(s).why, "a layout that divides nothing but the batch");
   s.layout[program::Axis::tensor] = 8;
   EXPECT_EQ(usual_calibration(s).why, "tensor_parallel 8");
+}
+
+TEST(CalibrationFile, AListInPlaceOfAMapIsOneProblem) {
+  const test::TemporaryFolder folder;
+  folder.write("calibration/mine.yaml", "products: {share: 80 %, ramp: 1, on: [much]}\n");
+  const std::string complaint = test::complaint(
+      folder.write("a.yaml", "backend: sim\nhardware: h100-sxm\nmodel: llama3-8b\ncalibration: mine\nbaseline: {}\n"));
+  EXPECT_THAT(complaint, HasSubstr("mine.yaml:1:38: products.on: found a list; expected a map such as {gb200: 88 %}"));
+  EXPECT_THAT(complaint, Not(HasSubstr("products.on.")));
 }
 
 TEST(Curve, IsExactAtItsPointsAndStraightBetweenThemOnLogarithmicAxes) {

@@ -4,7 +4,6 @@
 #include "config/registry.h"
 #include "config_files.h"
 #include "support/errors.h"
-#include "support/files.h"
 
 namespace harness::config {
 namespace {
@@ -15,25 +14,24 @@ using ::testing::HasSubstr;
 const std::string rest = "model: gpt3-125m\nbackend: cuda\n";
 
 TEST(Env, AChangeReplacesOrAddsOnlyWhatItNames) {
-  const test::TemporaryFolder folder;
-  const auto e = load_experiment(folder.write("a.yaml", rest + "baseline: {env: {NCCL_IB_TIMEOUT: 22, FLAG: true}}\n"
-                                                               "sweep:\n  env:\n    - {NCCL_IB_TIMEOUT: 20}\n"
-                                                               "    - {LD_PRELOAD: \"/a b.so\"}\n"));
+  const std::string text = rest +
+                           "baseline: {env: {NCCL_IB_TIMEOUT: 22, FLAG: true}}\n"
+                           "sweep:\n  env:\n    - {NCCL_IB_TIMEOUT: 20}\n    - {LD_PRELOAD: \"/a b.so\"}\n";
+  const Experiment e = test::loaded(text);
   EXPECT_EQ(e.baseline.env, (EnvMap{{"FLAG", "true"}, {"NCCL_IB_TIMEOUT", "22"}}));
   ASSERT_EQ(e.changes.size(), 2u);
   EXPECT_EQ(e.changes[0].value, "{FLAG: true, NCCL_IB_TIMEOUT: 20}");
   EXPECT_EQ(e.changes[1].settings.env,
             (EnvMap{{"FLAG", "true"}, {"LD_PRELOAD", "/a b.so"}, {"NCCL_IB_TIMEOUT", "22"}}));
-  const auto set = load_experiment(folder / "a.yaml", {"env.NCCL_IB_TIMEOUT=18", "env={MORE: 'x: y'}"});
+  const Experiment set = test::loaded(text, {"env.NCCL_IB_TIMEOUT=18", "env={MORE: 'x: y'}"});
   EXPECT_EQ(set.baseline.env, (EnvMap{{"FLAG", "true"}, {"MORE", "x: y"}, {"NCCL_IB_TIMEOUT", "18"}}));
-  EXPECT_EQ(test::complaint(folder.write("b.yaml", rest + "baseline: {env: {}}\n")), "");
+  EXPECT_EQ(test::complaint_about(rest + "baseline: {env: {}}\n"), "");
 }
 
 TEST(Env, ProblemsHaveThePlaceOfTheirEntry) {
-  const test::TemporaryFolder folder;
-  const std::string message =
-      test::complaint(folder.write("a.yaml", rest + "baseline:\n  env:\n    NCCL_LL_BUFFSIZE: 4M\n    NCCL_ALGO: Ring\n"
-                                                    "    \"A: 1, B\": 2\n    LIST: [1]\nsweep: {env: [3]}\n"));
+  const std::string message = test::complaint_about(rest +
+                                                    "baseline:\n  env:\n    NCCL_LL_BUFFSIZE: 4M\n    NCCL_ALGO: Ring\n"
+                                                    "    \"A: 1, B\": 2\n    LIST: [1]\nsweep: {env: [3]}\n");
   for (const char* expected :
        {"a.yaml:5:23: baseline.env.NCCL_LL_BUFFSIZE: found '4M'", "read this as 4",
         "a.yaml:6:16: ", "NCCL_ALGO is set by the variable nccl_algo", "a.yaml:7:", "letters, digits and '_'",

@@ -2,14 +2,11 @@
 #include <gtest/gtest.h>
 
 #include "config_files.h"
-#include "support/errors.h"
 #include "support/files.h"
 
 namespace harness::config {
 namespace {
 
-using test::complaint;
-using test::TemporaryFolder;
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
@@ -21,10 +18,24 @@ const std::string whole =
     "peak_flops: {fp32: 60 TFLOP/s, tf32: 500 TFLOP/s, bf16: 1 PFLOP/s}\nmemory: 80 GB\nmemory_bandwidth: 3.35 TB/s\n"
     "compute_capability: 12.1\nsms: 132\nboost_clock: 1830 MHz\nnvlink: 450 GB/s\nl2: 50 MB\n";
 
-TEST(HardwareFile, EveryKeyIsRead) {
-  const TemporaryFolder folder;
-  folder.write("hardware/fast.yaml", whole);
-  const Hardware h = load_experiment(folder.write("a.yaml", "hardware: fast" + body)).hardware.value();
+// A configuration a.yaml with the file fast.yaml beside it.
+class HardwareFile : public ::testing::Test {
+ protected:
+  HardwareFile() { write("fast", whole); }
+  void write(const std::string& name, const std::string& text) const {
+    folder_.write("hardware/" + name + ".yaml", text);
+  }
+  std::string config(const std::string& hardware) const {
+    return folder_.write("a.yaml", "hardware: " + hardware + body);
+  }
+  Hardware read(const std::string& hardware) const { return load_experiment(config(hardware)).hardware.value(); }
+  std::string complaint(const std::string& hardware) const { return test::complaint(config(hardware)); }
+
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(HardwareFile, EveryKeyIsRead) {
+  const Hardware h = read("fast");
   EXPECT_EQ(h.name, "Fast");
   EXPECT_EQ(h.source, "its datasheet");
   EXPECT_EQ(h.devices, (std::vector<std::string>{"NVIDIA FAST", "FAST-SXM"}));
@@ -42,25 +53,16 @@ TEST(HardwareFile, EveryKeyIsRead) {
   EXPECT_FALSE(h.is("NVIDIA FAST NVL"));
 }
 
-TEST(HardwareFile, StandsBesideTheConfigurationOrComesWithTheProgram) {
-  const TemporaryFolder folder;
-  folder.write("hardware/fast.yaml", whole);
-  EXPECT_TRUE(load_experiment(folder.write("b.yaml", "hardware: hardware/fast.yaml" + body)).hardware);
-  const std::string misspelt = complaint(folder.write("c.yaml", "hardware: fats" + body));
-  EXPECT_THAT(misspelt, HasSubstr("c.yaml:1:11: hardware: found 'fats'; allowed: fast, "));
-  EXPECT_THAT(misspelt, HasSubstr("did you mean fast?"));
-  EXPECT_FALSE(load_experiment(folder.write("e.yaml", "hardware: v100-sxm2" + body)).hardware->name.empty());
+TEST_F(HardwareFile, StandsBesideTheConfigurationOrComesWithTheProgram) {
+  EXPECT_EQ(read("hardware/fast.yaml").name, "Fast");
+  EXPECT_THAT(complaint("fats"), AllOf(HasSubstr("a.yaml:1:11: hardware: found 'fats'; allowed: fast, "),
+                                       HasSubstr("did you mean fast?")));
+  EXPECT_FALSE(read("v100-sxm2").name.empty());
 }
 
-TEST(HardwareFile, AMachineHasTheGpuOfAnotherFile) {
-  const TemporaryFolder folder;
-  folder.write("hardware/fast.yaml",
-               whole + "node: {gpus: 8, network: 400 GB/s, nics: 8, nvswitch: true, sharp: true}\n");
-  folder.write("hardware/rack.yaml",
-               "name: Rack\nsource: its datasheet\ngpu: fast\nnode: {gpus: 72, network: 3600 GB/s}\n");
-  const auto read = [&](const std::string& name) {
-    return load_experiment(folder.write("a.yaml", "hardware: " + name + body)).hardware.value();
-  };
+TEST_F(HardwareFile, AMachineHasTheGpuOfAnotherFile) {
+  write("fast", whole + "node: {gpus: 8, network: 400 GB/s, nics: 8, nvswitch: true, sharp: true}\n");
+  write("rack", "name: Rack\nsource: its datasheet\ngpu: fast\nnode: {gpus: 72, network: 3600 GB/s}\n");
   const Hardware fast = read("fast"), rack = read("rack");
   EXPECT_EQ(fast.gpu_file(), "fast");
   EXPECT_TRUE(fast.nvswitch);
@@ -77,33 +79,24 @@ TEST(HardwareFile, AMachineHasTheGpuOfAnotherFile) {
   EXPECT_FALSE(rack.nvswitch);
   EXPECT_FALSE(rack.network_reduces);
   // A running device is matched to the GPU's file, whatever machine it is in.
-  EXPECT_EQ(find_hardware_for_device("FAST-SXM", folder.write("a.yaml", body))->file, "fast");
-  folder.write("hardware/tower.yaml", "name: T\nsource: x\ngpu: rack\n");
-  EXPECT_THAT(complaint(folder.write("a.yaml", "hardware: tower" + body)),
-              HasSubstr("tower.yaml:3:6: gpu: found 'rack', which is a machine itself"));
-  folder.write("hardware/tower.yaml", "name: T\nsource: x\ngpu: tower\n");
-  EXPECT_THAT(complaint(folder.write("a.yaml", "hardware: tower" + body)), HasSubstr("which is a machine itself"));
-  folder.write("hardware/tower.yaml", "name: T\nsource: x\ngpu: fats\n");
-  EXPECT_THAT(complaint(folder.write("a.yaml", "hardware: tower" + body)),
-              HasSubstr("found 'fats'; no file of this name"));
+  EXPECT_EQ(find_hardware_for_device("FAST-SXM", folder_ / "a.yaml")->file, "fast");
+  for (const auto& [gpu, expected] : std::vector<std::pair<std::string, std::string>>{
+           {"rack", "tower.yaml:3:6: gpu: found 'rack', which is a machine itself"},
+           {"tower", "which is a machine itself"},
+           {"fats", "found 'fats'; no file of this name"},
+           {"fats", "come with the program: fast, rack, tower, a10"}}) {
+    write("tower", "name: T\nsource: x\ngpu: " + gpu + "\n");
+    EXPECT_THAT(complaint("tower"), HasSubstr(expected));
+  }
 }
 
-TEST(HardwareFile, Fp16HasBf16sRateWhereItHasNoneOfItsOwn) {
-  const TemporaryFolder folder;
-  folder.write("hardware/fast.yaml", whole);
-  folder.write("hardware/old.yaml", "name: Old\nsource: x\npeak_flops: {fp32: 10 TFLOP/s, fp16: 125 TFLOP/s}\n");
-  const auto fp16 = [&](const std::string& name) {
-    const Experiment e = load_experiment(folder.write("a.yaml", "hardware: " + name + body));
-    return e.hardware->peak_flops(Precision::fp16);
-  };
-  EXPECT_EQ(fp16("fast"), 1e15);
-  EXPECT_EQ(fp16("old"), 125e12);
+TEST_F(HardwareFile, Fp16HasBf16sRateWhereItHasNoneOfItsOwn) {
+  write("old", "name: Old\nsource: x\npeak_flops: {fp32: 10 TFLOP/s, fp16: 125 TFLOP/s}\n");
+  EXPECT_EQ(read("fast").peak_flops(Precision::fp16), 1e15);
+  EXPECT_EQ(read("old").peak_flops(Precision::fp16), 125e12);
 }
 
-TEST(HardwareFile, WrongValuesHaveTheirPlace) {
-  const TemporaryFolder folder;
-  const std::string config = folder.write("a.yaml", "hardware: bad" + body);
-  const std::string start = "name: Bad\nsource: x\npeak_flops: {}\n";
+TEST_F(HardwareFile, WrongValuesHaveTheirPlace) {
   for (const auto& [line, expected] : std::vector<std::pair<std::string, std::string>>{
            {"memory_bandwidth: 3.35 TB", "bad.yaml:4:19: memory_bandwidth: found '3.35 TB', unknown unit 'TB'"},
            {"memory_bandwidth: fast/s", "memory_bandwidth: found 'fast/s'"},
@@ -116,32 +109,28 @@ TEST(HardwareFile, WrongValuesHaveTheirPlace) {
            {"devices: []", "expected a list of names"},
            {"devices: [[a]]", "devices[0]: found a list"},
            {"bandwith: 1", "bad.yaml:4:1: bandwith: unknown key"}}) {
-    folder.write("hardware/bad.yaml", start + line + "\n");
-    EXPECT_THAT(complaint(config), HasSubstr(expected));
+    write("bad", "name: Bad\nsource: x\npeak_flops: {}\n" + line + "\n");
+    EXPECT_THAT(complaint("bad"), HasSubstr(expected));
   }
-  folder.write("hardware/bad.yaml", "name: Bad\nsource: x\npeak_flops: {bf61: 1 PFLOP/s}\n");
-  EXPECT_THAT(complaint(config), AllOf(HasSubstr("hardware/bad.yaml:3:14: peak_flops.bf61: unknown key"),
-                                       HasSubstr("did you mean bf16?")));
+  write("bad", "name: Bad\nsource: x\npeak_flops: {bf61: 1 PFLOP/s}\n");
+  EXPECT_THAT(complaint("bad"), AllOf(HasSubstr("hardware/bad.yaml:3:14: peak_flops.bf61: unknown key"),
+                                      HasSubstr("did you mean bf16?")));
 }
 
-TEST(HardwareFile, IsFoundByTheNameOfTheDevice) {
-  const TemporaryFolder folder;
-  const std::string config = folder.write("a.yaml", "name: a" + body);
-  EXPECT_FALSE(find_hardware_for_device("NVIDIA FAST", config));
-  folder.write("hardware/fast.yaml", whole);
-  folder.write("hardware/slow.yaml", "name: Slow\nsource: x\npeak_flops: {bf16: 1 TFLOP/s}\n");
-  ASSERT_TRUE(find_hardware_for_device("NVIDIA FAST", config));
-  EXPECT_EQ(find_hardware_for_device("NVIDIA FAST", config)->name, "Fast");
-  EXPECT_FALSE(find_hardware_for_device("NVIDIA FAS", config));
-  folder.write("hardware/broken.yaml", "name: Broken\n");
-  EXPECT_THROW(find_hardware_for_device("NVIDIA FAST", config), Error);
+TEST_F(HardwareFile, IsFoundByTheNameOfTheDevice) {
+  const auto found = [&](const char* device) { return find_hardware_for_device(device, folder_ / "a.yaml"); };
+  write("slow", "name: Slow\nsource: x\npeak_flops: {bf16: 1 TFLOP/s}\n");
+  ASSERT_TRUE(found("NVIDIA FAST"));
+  EXPECT_EQ(found("NVIDIA FAST")->name, "Fast");
+  EXPECT_FALSE(found("NVIDIA FAS"));
+  EXPECT_FALSE(find_hardware_for_device("NVIDIA FAST", "/nowhere/a.yaml"));
+  write("broken", "name: Broken\n");
+  EXPECT_THROW(found("NVIDIA FAST"), Error);
 }
 
-TEST(HardwareFile, AnUnknownGpuIsToldWhatToDo) {
-  const TemporaryFolder folder;
-  folder.write("hardware/fast.yaml", whole);
-  const std::string message = unknown_device_message("NVIDIA NEW", folder / "a.yaml");
-  for (const std::string& part : {std::string("NVIDIA NEW"), folder / "hardware", std::string("devices: [NVIDIA NEW]"),
+TEST_F(HardwareFile, AnUnknownGpuIsToldWhatToDo) {
+  const std::string message = unknown_device_message("NVIDIA NEW", folder_ / "a.yaml");
+  for (const std::string& part : {std::string("NVIDIA NEW"), folder_ / "hardware", std::string("devices: [NVIDIA NEW]"),
                                   std::string("peak_flops"), std::string("hardware: none"), std::string("(fast)")}) {
     EXPECT_THAT(message, HasSubstr(part)) << part;
   }
@@ -149,7 +138,7 @@ TEST(HardwareFile, AnUnknownGpuIsToldWhatToDo) {
               HasSubstr("/nowhere/hardware has no hardware file"));
 }
 
-TEST(HardwareFile, NoneIsAChoice) {
+TEST_F(HardwareFile, NoneIsAChoice) {
   const Experiment none = test::loaded("hardware: none" + body);
   EXPECT_TRUE(none.without_hardware);
   EXPECT_FALSE(none.hardware);

@@ -8,7 +8,6 @@
 #include "base/text.h"
 #include "config/choice.h"
 #include "config_files.h"
-#include "support/files.h"
 
 namespace harness::config {
 namespace {
@@ -32,13 +31,11 @@ std::string config_with(const Variable& v, const std::string& line) {
 }
 
 TEST(Reference, EveryVariableHasAnExampleThatLoads) {
-  const test::TemporaryFolder folder;
   for (const Variable& v : registry()) {
-    const std::string line = example_of(v);
+    const std::string line = example_of(v), text = config_with(v, line);
     EXPECT_THAT(line, HasSubstr(v.name + ": "));
-    EXPECT_EQ(test::complaint(folder.write("example.yaml", config_with(v, line))), "") << line;
-    const Experiment e = load_experiment(folder.write("example.yaml", config_with(v, line)));
-    EXPECT_EQ(e.changes.size(), v.fixed ? 0 : example_values(v).size()) << line;
+    EXPECT_EQ(test::complaint_about(text), "") << line;
+    EXPECT_EQ(test::loaded(text).changes.size(), v.fixed ? 0 : example_values(v).size()) << line;
   }
 }
 

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <vector>
 
+#include "machine/conditions.h"
+
 namespace harness::sim {
 namespace {
 
@@ -100,7 +102,7 @@ TEST(CollectiveSeconds, AreThoseOfARing) {
 TEST(SpreadOf, CountsNodesAndWhoSharesTheirNetwork) {
   const program::Layout layout{{Axis::tensor, 4}, {Axis::data, 4}};
   Network network = links();
-  for (int rank = 0; rank < 16; ++rank) network.node_of.push_back(rank / 8);
+  network.node_of = machine::Topology::node_by_node(16, 8).node_of;
   const program::Group tensor{"tensor", program::AxisSet::of({Axis::tensor}), {}};
   const program::Group data{"data", program::AxisSet::of({Axis::data}), {}};
   const program::Spread of_tensor = program::spread_of(tensor, layout, 5, network.node_of),
@@ -111,8 +113,7 @@ TEST(SpreadOf, CountsNodesAndWhoSharesTheirNetwork) {
   EXPECT_EQ(of_data.most_on_a_node, 2);
   EXPECT_EQ(of_data.instances_on_a_node, 4);
   // On nodes of six ranks, the second tensor group is on both nodes, beside one that stays on its own.
-  network.node_of.clear();
-  for (int rank = 0; rank < 16; ++rank) network.node_of.push_back(rank / 6);
+  network.node_of = machine::Topology::node_by_node(16, 6).node_of;
   EXPECT_EQ(program::spread_of(tensor, layout, 5, network.node_of).instances_on_a_node, 1);
 }
 
@@ -149,9 +150,7 @@ Network four_cards(int ranks_of_node) {
   hardware.nvlink_bytes_per_s = 450e9;
   hardware.nvswitch = true;
   hardware.compute_capability = 90;
-  std::vector<int> node_of;
-  for (int rank = 0; rank < 2 * ranks_of_node; ++rank) node_of.push_back(rank / ranks_of_node);
-  return network_of(hardware, {}, node_of);
+  return network_of(hardware, {}, machine::Topology::node_by_node(2 * ranks_of_node, ranks_of_node).node_of);
 }
 
 TEST(NetworkRate, IsOfTheCardsThatAGroupsRanksReach) {

@@ -4,6 +4,7 @@
 
 #include <tuple>
 
+#include "machine/conditions.h"
 #include "program/expand.h"
 #include "program/program.h"
 #include "sim/costs.h"
@@ -37,9 +38,10 @@ config::Calibration realistic() {
 const Device h100{.flops = 989e12, .memory_bytes_per_s = 3.35e12, .multiprocessors = 132};
 
 Network nodes_of(int ranks, int per_node) {
-  Network network{.rank_bytes_per_s = 450e9, .node_bytes_per_s = 400e9, .switches_reduce = true, .node_of = {}};
-  for (int rank = 0; rank < ranks; ++rank) network.node_of.push_back(rank / per_node);
-  return network;
+  return {.rank_bytes_per_s = 450e9,
+          .node_bytes_per_s = 400e9,
+          .switches_reduce = true,
+          .node_of = machine::Topology::node_by_node(ranks, per_node).node_of};
 }
 
 // `context`: how many ranks along the data axis share a sequence.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "config/files.h"
+#include "machine/conditions.h"
 #include "sim/costs.h"
 #include "sim/link_time.h"
 #include "support/paths.h"
@@ -75,9 +76,7 @@ config::Settings choosing(const std::string& algorithm, const std::string& proto
 }
 
 Network machines(const std::string& hardware, int ranks, int per_node) {
-  std::vector<int> node_of;
-  for (int rank = 0; rank < ranks; ++rank) node_of.push_back(rank / per_node);
-  return network_of(config::hardware_named(hardware), {}, node_of);
+  return network_of(config::hardware_named(hardware), {}, machine::Topology::node_by_node(ranks, per_node).node_of);
 }
 
 void expect_rising(const CollectiveTime& time, std::mt19937& random) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "config/registry.h"
+#include "machine/conditions.h"
 #include "support/drawn_steps.h"
 #include "support/errors.h"
 #include "support/soak.h"
@@ -35,9 +36,7 @@ struct Both {
 
 // Returns nothing if the step cannot be folded because the host may be late.
 std::optional<Both> both_ways(const test::DrawnStep& step, const config::Experiment& e) {
-  std::vector<int> nodes;
-  for (int rank = 0; rank < step.layout.ranks(); ++rank) nodes.push_back(rank / 4);
-  const Network network = network_of(e, nodes);
+  const Network network = network_of(e, machine::Topology::node_by_node(step.layout.ranks(), 4).node_of);
   Both both;
   both.whole =
       Simulation(gpt::programs(step.model, step.settings, step.layout), step.settings, e, network).prediction();
@@ -77,9 +76,8 @@ TEST(FoldedPasses, AreLeftWhereTheyWouldNotHold) {
   while (step.layout[program::Axis::tensor] != 4) step = draw.next();
   const program::FoldedStep folded = gpt::folded(step.model, step.settings, step.layout);
   const auto on = [&](const config::Experiment& x, int per_node) {
-    std::vector<int> nodes;
-    for (int rank = 0; rank < step.layout.ranks(); ++rank) nodes.push_back(rank / per_node);
-    return can_fold(folded, step.settings, x, network_of(x, nodes));
+    const auto topology = machine::Topology::node_by_node(step.layout.ranks(), per_node);
+    return can_fold(folded, step.settings, x, network_of(x, topology.node_of));
   };
   EXPECT_TRUE(on(e, 4));
   config::Experiment slow = e, late = e;
@@ -102,10 +100,8 @@ double compressed_s(const char* compression, const char* ratio = "1 %") {
   config::find_variable("grad_compression_ratio")->parse(s, ratio);
   s.overlap_grad_reduce = false;
   s.bucket_size_bytes = std::int64_t{1} << 30;  // few messages
-  std::vector<int> node_of;
-  for (int rank = 0; rank < 16; ++rank) node_of.push_back(rank / 8);
   const program::Layout layout{{program::Axis::data, 16}};
-  Network network = network_of(e, node_of);
+  Network network = network_of(e, machine::Topology::node_by_node(16, 8).node_of);
   network.node_bytes_per_s = 12.5e9;
   return Simulation(gpt::programs(model, s, layout), s, e, network).step_s();
 }

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <string>
 
 #include "base/units.h"
+#include "config/files.h"
 #include "support/paths.h"
 
 namespace harness::sim {
@@ -19,10 +19,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 std::vector<std::string> shipped(const std::string& folder) {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(test::source_dir() + "/configs/" + folder))
-    names.push_back(entry.path().stem().string());
-  return names;
+  return config::data_file_names(test::source_dir() + "/configs/" + folder);
 }
 
 config::Calibration compared() {
@@ -64,12 +61,9 @@ Trust trust(const config::Hardware& hardware, int ranks, const config::Model& m,
 
 TEST(TrustIn, HasTheErrorsOfTheCalibrationAndNoWarningWithinItsRange) {
   const Trust t = trust(gpu_of("h100-sxm"), 512, model(1024, 4096));
-  ASSERT_TRUE(t.errors.step && t.errors.change);
   EXPECT_EQ(t.errors.tier, Tier::other_cluster);
-  EXPECT_EQ(t.errors.step->median, 0.13);
-  EXPECT_EQ(t.errors.step->nine_of_ten, 0.38);
-  EXPECT_EQ(t.errors.change->median, 0.04);
-  EXPECT_EQ(t.errors.change->nine_of_ten, 0.1);
+  EXPECT_EQ(t.errors.step, (config::Errors{0.13, 0.38}));
+  EXPECT_EQ(t.errors.change, (config::Errors{0.04, 0.1}));
   EXPECT_EQ(t.error_words,
             "13.0 % of a step (9 of 10 within 38.0 %; tier B: this software and GPU, on a cluster that was not "
             "measured), 4.0 % of a change (9 of 10 within 10.0 %)");
@@ -88,9 +82,7 @@ TEST(TrustIn, WarnsOfEachSizeThatLeavesTheRange) {
   EXPECT_THAT(trust(h, 8, model(1024, 1024), 2e9).warnings, outside("largest collective, 1.86 GiB"));
   const Trust of_new_gpu = trust(gpu_of("b200"), 8, model(1024, 1024));
   EXPECT_THAT(of_new_gpu.warnings, outside("uncalibrated: no step was measured on GPU b200"));
-  ASSERT_TRUE(of_new_gpu.errors.step);
-  EXPECT_EQ(of_new_gpu.errors.step->median, 0.17);
-  EXPECT_EQ(of_new_gpu.errors.step->nine_of_ten, 0.42);
+  EXPECT_EQ(of_new_gpu.errors.step, (config::Errors{0.17, 0.42}));
   EXPECT_FALSE(of_new_gpu.errors.change);
   config::Settings operation;
   operation.workload = "gemm";  // has no model
@@ -103,23 +95,19 @@ TEST(TrustIn, WithAStepOfOnesOwnTheErrorsAreThoseOfTheGroups) {
   c.errors[0].lab = "own";
   const Trust t = trust_in({}, model(1024, 1024), {}, 8, gpu_of("h100-sxm"), c);
   EXPECT_EQ(t.errors.tier, Tier::own_cluster);
-  EXPECT_DOUBLE_EQ(t.errors.step->median, 0.07);
-  EXPECT_DOUBLE_EQ(t.errors.step->nine_of_ten, 0.2);
+  EXPECT_EQ(t.errors.step, (config::Errors{0.07, 0.2}));
   c.errors.resize(1);  // claims no less than the errors of held-back steps
-  EXPECT_DOUBLE_EQ(expected_errors(c, gpu_of("h100-sxm")).step->median, 0.05);
-  EXPECT_DOUBLE_EQ(expected_errors(c, gpu_of("h100-sxm")).step->nine_of_ten, 0.11);
+  EXPECT_EQ(expected_errors(c, gpu_of("h100-sxm")).step, (config::Errors{0.05, 0.11}));
 }
 
 TEST(TrustIn, OutsideOfWhatWasMeasuredAndInFourBitsErrorsAreLarger) {
   const Trust t = trust(gpu_of("h100-sxm"), 8, model(1024, 8192));
-  EXPECT_DOUBLE_EQ(t.errors.step->median, 1.5 * 0.13);
-  EXPECT_DOUBLE_EQ(t.errors.step->nine_of_ten, 1.5 * 0.38);
+  EXPECT_EQ(t.errors.step, (config::Errors{1.5 * 0.13, 1.5 * 0.38}));
   EXPECT_THAT(t.error_words, HasSubstr("tier E: outside of what was measured, half as much again as tier B"));
   config::Settings settings;
   settings.precision = config::Precision::nvfp4;
-  const config::Errors four_bits = *trust(gpu_of("h100-sxm"), 8, model(1024, 1024), 1e6, settings).errors.step;
-  EXPECT_DOUBLE_EQ(four_bits.median, 0.19);
-  EXPECT_DOUBLE_EQ(four_bits.nine_of_ten, 0.41);
+  const Trust four_bits = trust(gpu_of("h100-sxm"), 8, model(1024, 1024), 1e6, settings);
+  EXPECT_EQ(four_bits.errors.step, (config::Errors{0.19, 0.41}));
 }
 
 TEST(TrustIn, ACalibrationFromTablesIsSoftwareOfWhichNoStepWasMeasured) {

@@ -22,6 +22,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+using hdf5::Handle;
 using Sizes = std::vector<hsize_t>;
 
 class BrokenFile : public ::testing::Test {
@@ -46,22 +47,19 @@ class BrokenFile : public ::testing::Test {
     EXPECT_GE(H5Fclose(file_), 0);
     return test::error_of([&] { read_result(path_); });
   }
-  hid_t type_of(const char* path) {
-    const hid_t dataset = H5Dopen2(file_, path, H5P_DEFAULT);
-    const hid_t type = H5Dget_type(dataset);
-    H5Dclose(dataset);
-    return type;
+  Handle type_of(const char* path) {
+    const Handle dataset(H5Dopen2(file_, path, H5P_DEFAULT), path);
+    return {H5Dget_type(dataset.id()), path};
   }
   /// Recreates the dataset, with its own type by default.
   void replace(const char* path, const Sizes& sizes, hid_t properties = H5P_DEFAULT, hid_t type = -1) {
-    if (type < 0) type = type_of(path);
+    const Handle own = type_of(path);
     ASSERT_GE(H5Ldelete(file_, path, H5P_DEFAULT), 0);
-    const hid_t space =
-        sizes.empty() ? H5Screate(H5S_SCALAR) : H5Screate_simple(static_cast<int>(sizes.size()), sizes.data(), nullptr);
-    const hid_t made = H5Dcreate2(file_, path, type, space, H5P_DEFAULT, properties, H5P_DEFAULT);
-    ASSERT_GE(made, 0) << path;
-    H5Dclose(made);
-    H5Sclose(space);
+    const Handle space(
+        sizes.empty() ? H5Screate(H5S_SCALAR) : H5Screate_simple(static_cast<int>(sizes.size()), sizes.data(), nullptr),
+        path);
+    const Handle made(
+        H5Dcreate2(file_, path, type < 0 ? own.id() : type, space.id(), H5P_DEFAULT, properties, H5P_DEFAULT), path);
     if (properties != H5P_DEFAULT) H5Pclose(properties);
   }
   static hid_t allocated() {
@@ -77,15 +75,11 @@ class BrokenFile : public ::testing::Test {
   /// Sets a column to one value in every row of a table; `type` is that of `value`.
   template <class T>
   void fill_column(const char* path, const char* column, hid_t type, T value) {
-    const hid_t row = H5Tcreate(H5T_COMPOUND, sizeof value);
-    H5Tinsert(row, column, 0, type);
-    const hid_t dataset = H5Dopen2(file_, path, H5P_DEFAULT);
-    const hid_t space = H5Dget_space(dataset);
-    const std::vector<T> values(H5Sget_simple_extent_npoints(space), value);
-    EXPECT_GE(H5Dwrite(dataset, row, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), 0) << path << " " << column;
-    H5Sclose(space);
-    H5Dclose(dataset);
-    H5Tclose(row);
+    const Handle row(H5Tcreate(H5T_COMPOUND, sizeof value), column), dataset(H5Dopen2(file_, path, H5P_DEFAULT), path);
+    const Handle space(H5Dget_space(dataset.id()), path);
+    H5Tinsert(row.id(), column, 0, type);
+    const std::vector<T> values(H5Sget_simple_extent_npoints(space.id()), value);
+    EXPECT_GE(H5Dwrite(dataset.id(), row.id(), H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), 0) << path << column;
   }
   test::TemporaryFolder folder_;
   std::string path_ = folder_ / "r.h5";
@@ -107,17 +101,16 @@ TEST_F(BrokenFile, ShapesThatNoResultHas) {
 }
 
 TEST_F(BrokenFile, AnObjectOfAnotherSort) {
-  const hid_t type = type_of("/run/config_yaml");
+  const Handle text = type_of("/run/config_yaml");
   H5Ldelete(file_, "/tuning", H5P_DEFAULT);
   H5Gclose(H5Gcreate2(file_, "/tuning", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
   EXPECT_THAT(read(), HasSubstr("/tuning is not a dataset"));
   begin();
-  replace("/step_seconds", {12, 3}, allocated(), type);
+  replace("/step_seconds", {12, 3}, allocated(), text.id());
   EXPECT_THAT(read(), HasSubstr("/step_seconds does not hold numbers"));
   begin();
   H5Ldelete(file_, "/cases", H5P_DEFAULT);
   EXPECT_THAT(read(), HasSubstr("/cases is missing"));
-  H5Tclose(type);
 }
 
 // The error message once showed the content of the other file.
@@ -142,10 +135,9 @@ TEST_F(BrokenFile, AnotherFileIsNotRead) {
 
   begin();
   const Sizes sizes{12, 3};
-  const hid_t space = H5Screate_simple(2, sizes.data(), nullptr);
+  const Handle space(H5Screate_simple(2, sizes.data(), nullptr), "a virtual dataset");
   const hid_t mapped = H5Pcreate(H5P_DATASET_CREATE);
-  H5Pset_virtual(mapped, space, whole.c_str(), "/step_seconds", space);
-  H5Sclose(space);
+  H5Pset_virtual(mapped, space.id(), whole.c_str(), "/step_seconds", space.id());
   replace("/step_seconds", sizes, mapped);
   EXPECT_THAT(read(), HasSubstr("/step_seconds is not stored in one piece"));
 }

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 #include <random>
+#include <set>
 #include <thread>
 
 #include "other_process.h"
@@ -19,30 +20,25 @@ constexpr int blocks_per_file = 240;  // 80 rounds of 3
 
 // Writes blocks without pause, and reports the number of each written block.
 const OtherProcess::Role hasty("hasty", [](const OtherProcess::Side& side, const std::string& path) {
-  const auto report = [&](int number) {
-    if (write(side.out, &number, sizeof number) != sizeof number) _exit(1);
-  };
   const Result plan = sample_plan(16, blocks_per_file / 3);
   const auto file = ResultFile::create(path, plan, true);
-  report(-1);
+  side.say("created");
   for (int index = 0;; index = (index + 1) % blocks_per_file) {
     write_sample(*file, plan, index);
     if (index % 3 == 0) file->write_case(index % 2, plan.cases[static_cast<std::size_t>(index % 2)]);
-    report(index);
+    side.say(std::to_string(index));
   }
 });
 
 // Starts a writer and kills it `after` this time from the creation of its file. Returns the reported blocks.
 std::vector<int> killed_writer(const std::string& path, std::chrono::microseconds after) {
   OtherProcess writer({}, hasty, path);
-  int number = 0;
-  std::vector<int> reported;
-  const bool started = read(writer.says(), &number, sizeof number) == sizeof number;
-  EXPECT_TRUE(started);
+  EXPECT_EQ(writer.line(), "created");
   // The pipe holds 16 Ki reports, more than are written in this time.
   std::this_thread::sleep_for(after);
   writer.send(SIGKILL);
-  while (read(writer.says(), &number, sizeof number) == sizeof number) reported.push_back(number);
+  std::vector<int> reported;
+  for (std::string line = writer.line(); !line.empty(); line = writer.line()) reported.push_back(std::stoi(line));
   const int status = writer.end();
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
   return reported;
@@ -50,11 +46,10 @@ std::vector<int> killed_writer(const std::string& path, std::chrono::microsecond
 
 void expect_whole(const std::string& path, const std::vector<int>& reported, int& finished) {
   const Result got = read_result(path);
-  std::vector<bool> said(blocks_per_file, false);
-  for (const int index : reported) said[static_cast<std::size_t>(index)] = true;
+  const std::set<int> said(reported.begin(), reported.end());
   for (int index = 0; index < blocks_per_file; ++index) {
     const auto at = static_cast<std::size_t>(index);
-    if (said[at]) {
+    if (said.contains(index)) {
       ASSERT_EQ(got.blocks[at].status, BlockStatus::ok) << "block " << index;
     }
     if (got.blocks[at].status != BlockStatus::ok) continue;

@@ -3,12 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 
 #include "sample.h"
 #include "store/columns.h"
 #include "store/hdf5_file.h"
+#include "support/command.h"
 #include "support/files.h"
 #include "support/paths.h"
 
@@ -33,15 +33,6 @@ class Document : public ::testing::Test {
   Result plan_ = sample_plan();
 };
 
-// Returns a shell command's output.
-std::string output_of(const std::string& command) {
-  std::string output;
-  FILE* pipe = popen(command.c_str(), "r");
-  for (int c = 0; (c = std::fgetc(pipe)) != EOF;) output += static_cast<char>(c);
-  pclose(pipe);
-  return output;
-}
-
 // Runs the first Python block of the README on the sample.
 TEST_F(Document, TheReadmesExampleRunsAndPrintsTheMedians) {
   const std::string text = document("README.md");
@@ -52,11 +43,11 @@ TEST_F(Document, TheReadmesExampleRunsAndPrintsTheMedians) {
   EXPECT_LE(std::count(script.begin(), script.end(), '\n'), 6);
   const char* named = std::getenv("HARNESS_TEST_PYTHON");
   const std::string python = named != nullptr ? named : "python3";
-  if (output_of(python + " -c 'import h5py, numpy; print(1)' 2> /dev/null").empty())
+  if (test::run(python + " -c 'import h5py, numpy'").exit_code != 0)
     GTEST_SKIP() << "no h5py in " << python << " (HARNESS_TEST_PYTHON names another)";
   // Block b of case c has timed steps b + 1.25 and b + 1.5: its median is b + 1.375. Block 11 is missing.
   // By (round + position) mod 3 the baseline has blocks 0, 5, 7, 9; its copy 1, 3, 8, 10; the change 2, 4, 6.
-  EXPECT_EQ(output_of(python + " " + folder_.write("script.py", script) + " " + path_ + " 2>&1"),
+  EXPECT_EQ(test::run(python + " " + folder_.write("script.py", script) + " " + path_ + " 2>&1").out,
             "baseline 7.375 s\nbaseline_again 6.875 s\nmicro_batch_size=2 5.375 s\n");
 }
 

@@ -9,41 +9,38 @@
 
 #include "base/text.h"
 #include "sample.h"
+#include "store/hdf5_file.h"
 #include "store/result_file.h"
 #include "support/files.h"
 
 namespace harness::store {
 namespace {
 
+using hdf5::Handle;
+
 // Recreates the table without these columns.
 void remove_columns(const std::string& file_path, const char* table, const std::vector<std::string>& columns) {
-  const hid_t file = H5Fopen(file_path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
-  const hid_t before = H5Dopen2(file, table, H5P_DEFAULT);
-  const hid_t all = H5Dget_type(before), space = H5Dget_space(before);
-  const hid_t kept = H5Tcreate(H5T_COMPOUND, H5Tget_size(all));
+  const Handle file(H5Fopen(file_path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), file_path);
+  Handle before(H5Dopen2(file.id(), table, H5P_DEFAULT), table);
+  const Handle all(H5Dget_type(before.id()), table), space(H5Dget_space(before.id()), table);
+  const Handle kept(H5Tcreate(H5T_COMPOUND, H5Tget_size(all.id())), table);
   std::size_t bytes = 0;
-  for (int i = 0; i < H5Tget_nmembers(all); ++i) {
-    char* const name = H5Tget_member_name(all, i);
-    const hid_t type = H5Tget_member_type(all, i);
+  for (int i = 0; i < H5Tget_nmembers(all.id()); ++i) {
+    char* const name = H5Tget_member_name(all.id(), i);
+    const Handle type(H5Tget_member_type(all.id(), i), name);
     if (std::ranges::find(columns, name) == columns.end()) {
-      H5Tinsert(kept, name, bytes, type);
-      bytes += H5Tget_size(type);
+      H5Tinsert(kept.id(), name, bytes, type.id());
+      bytes += H5Tget_size(type.id());
     }
-    H5Tclose(type);
     H5free_memory(name);
   }
-  H5Tset_size(kept, bytes);
-  std::vector<char> rows(bytes * H5Sget_simple_extent_npoints(space));
-  EXPECT_GE(H5Dread(before, kept, H5S_ALL, H5S_ALL, H5P_DEFAULT, rows.data()), 0);
-  H5Dclose(before);
-  H5Ldelete(file, table, H5P_DEFAULT);
-  const hid_t after = H5Dcreate2(file, table, kept, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-  EXPECT_GE(H5Dwrite(after, kept, H5S_ALL, H5S_ALL, H5P_DEFAULT, rows.data()), 0);
-  H5Dclose(after);
-  H5Tclose(kept);
-  H5Sclose(space);
-  H5Tclose(all);
-  EXPECT_GE(H5Fclose(file), 0);
+  H5Tset_size(kept.id(), bytes);
+  std::vector<char> rows(bytes * H5Sget_simple_extent_npoints(space.id()));
+  EXPECT_GE(H5Dread(before.id(), kept.id(), H5S_ALL, H5S_ALL, H5P_DEFAULT, rows.data()), 0);
+  before.close(table);
+  H5Ldelete(file.id(), table, H5P_DEFAULT);
+  const Handle after(H5Dcreate2(file.id(), table, kept.id(), space.id(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), table);
+  EXPECT_GE(H5Dwrite(after.id(), kept.id(), H5S_ALL, H5S_ALL, H5P_DEFAULT, rows.data()), 0);
 }
 
 TEST(LackingFile, IsReadWithoutTheColumnsThatCameLater) {

@@ -42,8 +42,6 @@ class OtherProcess {
   /// Kills the process unless it has ended, and waits until it is gone. Returns its status, as waitpid() does.
   int end();
   pid_t pid() const { return pid_; }
-  /// The descriptor of its output.
-  int says() const { return from_; }
 
  private:
   pid_t pid_ = -1;

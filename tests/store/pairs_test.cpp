@@ -165,6 +165,13 @@ class Pairs : public ::testing::Test {
     ASSERT_NE(end, std::string::npos) << last;
     static_cast<void>(std::system((last.substr(command + 1, end - command - 1) + " 2> /dev/null").c_str()));
   }
+  // Returns the last line of an actor that resumes the result.
+  static std::string resume(const std::string& path, Written& written) {
+    const OtherProcess again({}, actor, "resume 0 here " + path);
+    EXPECT_EQ(again.line(), "started");
+    again.go();
+    return collect(again, written);
+  }
   static void expect_whole(const std::string& path, const Written& written) {
     const Result result = read_result(path);
     for (std::size_t i = 0; i < result.blocks.size(); ++i) {
@@ -225,17 +232,9 @@ TEST_F(Pairs, AtRandomMomentsLoseNoBlockAndNeverWriteAtOnce) {
 
     if (fs::exists(names[0])) {
       expect_whole(names[0], written);
-      OtherProcess again({}, actor, "resume 0 here " + names[0]);
-      ASSERT_EQ(again.line(), "started");
-      again.go();
-      std::string ended = collect(again, written);
+      std::string ended = resume(names[0], written);
       obey(ended);  // to free the lock of the first, which no refusal has named yet
-      if (ended.find("is in use by ") != std::string::npos) {
-        OtherProcess freed({}, actor, "resume 0 here " + names[0]);
-        ASSERT_EQ(freed.line(), "started");
-        freed.go();
-        ended = collect(freed, written);
-      }
+      if (ended.find("is in use by ") != std::string::npos) ended = resume(names[0], written);
       EXPECT_THAT(ended, AnyOf("done", HasSubstr("is complete")));
       expect_whole(names[0], written);
       EXPECT_EQ(read_result(names[0]).state, RunState::complete);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <hdf5.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -22,7 +23,11 @@
 namespace harness::store {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 std::string cell(const Column& column, const void* row) {
   if (!column.get) return "";
@@ -47,22 +52,7 @@ std::map<std::string, std::vector<std::vector<std::string>>> cells_of(const Resu
 }
 
 ResultInterval interval(int case_index, const std::string& what) {
-  ResultInterval row;
-  row.case_index = case_index;
-  row.role = 1;
-  row.rank = 2;
-  row.operation = 3;
-  row.kind = "matmul";
-  row.stream = "compute";
-  row.phase = "forward";
-  row.what = what;
-  row.micro_batch = 4;
-  row.layer = 5;
-  row.start_s = 0.125;
-  row.end_s = 0.25;
-  row.waiting_s = 0.0625;
-  row.bubble_s = 0.03125;
-  return row;
+  return {case_index, 1, 2, 3, "matmul", "compute", "forward", what, 4, 5, 0, 0.125, 0.25, 0.0625, 0.03125};
 }
 
 class ResultFileTest : public ::testing::Test {
@@ -87,10 +77,7 @@ class ResultFileTest : public ::testing::Test {
   return ::testing::AssertionFailure() << ::testing::PrintToString(a) << " is not " << ::testing::PrintToString(b);
 }
 bool all_nan(const std::vector<float>& values) {
-  for (const float value : values) {
-    if (!std::isnan(value)) return false;
-  }
-  return !values.empty();
+  return !values.empty() && std::ranges::all_of(values, [](float value) { return std::isnan(value); });
 }
 
 TEST_F(ResultFileTest, WhatThePlanKnowsIsThereBeforeTheFirstBlock) {
@@ -108,13 +95,10 @@ TEST_F(ResultFileTest, WhatThePlanKnowsIsThereBeforeTheFirstBlock) {
   EXPECT_EQ(got.variables, plan_.variables);
   EXPECT_EQ(got.warnings, plan_.warnings);
   expect_read_back(plan_);
-  for (std::size_t block = 0; block < 12; ++block) {
-    EXPECT_TRUE(got.step_seconds[block].empty());
-    EXPECT_TRUE(got.losses[block].empty());
-    EXPECT_TRUE(got.rank_seconds[block].empty());
-  }
-  EXPECT_TRUE(got.timeline.empty());
-  EXPECT_TRUE(got.totals.empty());
+  for (const auto* matrix : {&got.step_seconds, &got.losses, &got.rank_seconds})
+    EXPECT_THAT(*matrix, AllOf(SizeIs(12), Each(IsEmpty())));
+  EXPECT_THAT(got.timeline, IsEmpty());
+  EXPECT_THAT(got.totals, IsEmpty());
 }
 
 TEST_F(ResultFileTest, BlocksComeBackAsWritten) {

@@ -33,12 +33,7 @@ inline Result sample_plan(int ranks = 4, int rounds = 4) {
   plan.config_text = "name: sample\n# ünïcödé\n" + std::string(70000, 'x') + "\n";  // longer than an attribute may be
   plan.config_path = "configs/sample.yaml";
   plan.overrides = {"measure.rounds=4", "precision=bf16"};
-  plan.model.name = "custom";
-  plan.model.layers = 2;
-  plan.model.hidden = 64;
-  plan.model.heads = 4;
-  plan.model.vocab = 256;
-  plan.model.sequence = 32;
+  plan.model = {"custom", 2, 64, 4, 256, 32};
   plan.model.kv_heads = 2;
   plan.model.activation = config::Activation::swiglu;
   plan.model.norm = config::NormKind::rms_norm;

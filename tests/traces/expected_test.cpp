@@ -3,12 +3,11 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "base/text.h"
+#include "config/files.h"
 #include "evidence/input.h"
 #include "jobs.h"
 #include "support/files.h"
@@ -20,24 +19,7 @@ namespace harness::traces {
 namespace {
 
 using Json = nlohmann::json;
-using Row = std::map<std::string, std::string>;
-
-std::vector<Row> rows_of(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::vector<Row> rows;
-  std::vector<std::string> keys;
-  while (std::getline(file, line)) {
-    const std::vector<std::string> cells = split_text(trim(line), ",");  // lines end with \r\n
-    if (keys.empty()) {
-      keys = cells;
-      continue;
-    }
-    Row& row = rows.emplace_back();
-    for (std::size_t i = 0; i < std::min(keys.size(), cells.size()); ++i) row[keys[i]] = cells[i];
-  }
-  return rows;
-}
+using Row = config::PublishedRow;
 
 class Folder {
  public:
@@ -59,11 +41,8 @@ class Folder {
  private:
   std::string usable(const std::string& name) {
     if (!name.ends_with(".sqlite.gz")) return path_ + "/" + name;
-    std::string text;
     evidence::Input bytes(path_ + "/" + name);
-    std::string part(1u << 16, '\0');
-    while (const std::size_t n = bytes.read(part.data(), part.size())) text.append(part, 0, n);
-    return unpacked_.write(std::filesystem::path(name).stem().filename().string(), text);
+    return unpacked_.write(std::filesystem::path(name).stem().string(), evidence::whole_text(bytes, 1u << 30));
   }
 
   std::string path_;
@@ -104,8 +83,8 @@ void check_folder(const std::string& path) {
       ++checked;
     }
   };
-  for (const Row& row : rows_of(path + "/expected.csv")) check(row, "windows", "");
-  for (const Row& row : rows_of(path + "/expected_idle.csv")) check(row, "idle", "idle_");
+  for (const Row& row : config::read_published(path + "/expected.csv")) check(row, "windows", "");
+  for (const Row& row : config::read_published(path + "/expected_idle.csv")) check(row, "idle", "idle_");
   EXPECT_GT(checked, 0);
 }
 
@@ -125,7 +104,7 @@ TEST(ExpectedTraces, FurtherWaiting) {
   Folder folder(path);
   std::map<std::string, std::vector<std::string>> sets{{"2gpu_before", {"nsys/nsys2026.2_2gpu_before.sqlite.gz"}}};
   for (int rank : {5, 0, 3, 7, 1, 2, 6, 4}) sets["dlrm8"].push_back("dlrm8/rank" + std::to_string(rank) + ".json.gz");
-  const std::vector<Row> rows = rows_of(std::string(path) + "/expected_waiting.csv");
+  const std::vector<Row> rows = config::read_published(std::string(path) + "/expected_waiting.csv");
   for (const auto& [set, names] : sets) {
     const Json waiting = folder.read_all(names)["waiting"];
     for (const Row& row : rows) {

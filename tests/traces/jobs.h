@@ -28,8 +28,16 @@ inline std::string event(const std::string& category, const std::string& name, c
                      category, name, start, duration, args);
 }
 
-inline std::string kernel(const std::string& start, const std::string& duration, const std::string& name = "nvjet_a") {
-  return event("kernel", name, start, duration, R"("device": 0, "stream": 7, "correlation": 5)");
+/// Returns a kernel of the first GPU, or of these arguments: its device, stream and call.
+inline std::string kernel(const std::string& start, const std::string& duration, const std::string& name = "nvjet_a",
+                          const std::string& args = R"("device": 0, "stream": 7, "correlation": 5)") {
+  return event("kernel", name, start, duration, args);
+}
+
+/// Returns what precedes the events of a rank; `world`: the ranks of its job, 0 if the file does not state them.
+inline std::string of_rank(int rank, int world = 0) {
+  const std::string size = world > 0 ? fmt::format(", \"world_size\": {}", world) : "";
+  return fmt::format("\"distributedInfo\": {{\"rank\": {}{}}},\n", rank, size);
 }
 
 inline std::string trace(const std::string& events, const std::string& before = "") {

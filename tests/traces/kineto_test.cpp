@@ -128,8 +128,8 @@ TEST_P(KernelOfCollectives, ArgumentsTellTheCollective) {
         R"("device": 0, "stream": 9, "Collective name": "{}", "In msg nelems": 100, "Out msg nelems": 50, "dtype": "{}", )"
         R"("Group size": 8)",
         kind, type);
-    const Report report = read_job(
-        {folder_.write("r.json", trace(kernel("10", "5") + "," + event("kernel", GetParam(), "20", "5", arguments)))});
+    const Report report =
+        read_job({folder_.write("r.json", trace(kernel("10", "5") + "," + kernel("20", "5", GetParam(), arguments)))});
     EXPECT_NEAR(report.gpus.at(0).windows.at(0).exposed_communication_s, 5e-6, 1e-12);
     EXPECT_NEAR(*report.mean.breakdown[Part::communication], 5e-6, 1e-12);
     EXPECT_THAT(report.gpus[0].unclassified, IsEmpty());
@@ -149,8 +149,8 @@ INSTANTIATE_TEST_SUITE_P(Names, KernelOfCollectives, ::testing::Values("ncclDevK
 
 TEST_F(Kineto, AComputationWithinACollectiveIsNone) {
   const std::string arguments = R"("Collective name": "allreduce", "In msg nelems": 1, "dtype": "Float")";
-  const Report report = read_job({folder_.write(
-      "c.json", trace(kernel("10", "5") + "," + event("kernel", "elementwise_kernel", "20", "5", arguments)))});
+  const Report report = read_job(
+      {folder_.write("c.json", trace(kernel("10", "5") + "," + kernel("20", "5", "elementwise_kernel", arguments)))});
   EXPECT_EQ(report.gpus.at(0).windows.at(0).communication_s, 0);
 }
 
@@ -180,9 +180,7 @@ TEST_F(Kineto, ManyEventsOfOneTimeTakeLittle) {
 
 TEST_F(Kineto, ARankOccursOnceAndJobsDoNotMix) {
   const auto of = [&](const std::string& name, int rank, int world, const char* start = "10") {
-    return folder_.write(name, trace(kernel(start, "5"), fmt::format("\"distributedInfo\": {{\"rank\": {}, "
-                                                                     "\"world_size\": {}}},\n",
-                                                                     rank, world)));
+    return folder_.write(name, trace(kernel(start, "5"), of_rank(rank, world)));
   };
   const std::string a = of("a.json", 0, 8), b = of("b.json", 0, 8, "2000"), c = of("c.json", 1, 4);
   EXPECT_EQ(read_traces({a, b}).size(), 2u);  // before and after

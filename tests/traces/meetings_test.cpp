@@ -97,12 +97,7 @@ TEST(TimedStep, PartsAddUpToTheStep) {
   StepWork work;
   work.step_s = 10e-3;
   const auto add = [&](double from, double to, std::optional<Part> part, bool main) -> analysis::StepOperation& {
-    analysis::StepOperation& e = work.operations.emplace_back();
-    e.start_s = from;
-    e.end_s = to;
-    e.part = part;
-    e.main = main;
-    return e;
+    return work.operations.emplace_back(analysis::StepOperation{from, to, part, main, {}, {}, {}});
   };
   add(1e-3, 4e-3, Part::matrix_products, true).phase = "forward";
   add(4e-3, 5e-3, Part::attention, true).phase = "forward";

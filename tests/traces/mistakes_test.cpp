@@ -2,8 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <iterator>
 #include <random>
 
 #include "jobs.h"
@@ -30,10 +28,9 @@ class Mistakes : public ::testing::Test {
 
 std::string launched(const std::string& category, const std::string& call, double at_us, double start_us,
                      const std::string& correlation, const std::string& stream = "7") {
+  const std::string args = fmt::format("\"device\": 0, \"stream\": {}, \"correlation\": {}", stream, correlation);
   return event(category, call, std::to_string(at_us), "2", "\"correlation\": " + correlation) + ",\n" +
-         event("kernel", "nvjet_a", std::to_string(start_us), "10",
-               fmt::format("\"device\": 0, \"stream\": {}, \"correlation\": {}", stream, correlation)) +
-         ",\n";
+         kernel(std::to_string(start_us), "10", "nvjet_a", args) + ",\n";
 }
 
 TEST_F(Mistakes, CallsOfTheDriverAreLaunches) {
@@ -94,18 +91,16 @@ TEST_F(Mistakes, ARankIsAlsoThatOfACollectivesArguments) {
 // Rank 0 also runs a kernel on the GPU of rank 1.
 TEST_F(Mistakes, ARankMayUseSeveralGpus) {
   const auto of = [&](int rank, const std::string& more) {
-    return folder_.write(
-        fmt::format("{}.json", rank),
-        trace(more + kernel("10", "5"), fmt::format("\"distributedInfo\": {{\"rank\": {}}},\n", rank)));
+    return folder_.write(fmt::format("{}.json", rank), trace(more + kernel("10", "5"), of_rank(rank)));
   };
-  const std::string elsewhere = event("kernel", "nvjet_a", "12", "5", R"("device": 1, "stream": 7)") + ",\n";
+  const std::string elsewhere = kernel("12", "5", "nvjet_a", R"("device": 1, "stream": 7)") + ",\n";
   EXPECT_EQ(read_job({of(0, elsewhere), of(1, "")}).gpus.size(), 3u);
 }
 
 // It would count as much as the other in the means over the GPUs.
 TEST_F(Mistakes, AGpuThatAProcessOnlyTouchedIsLeftOut) {
-  const std::string touched = event("kernel", "fill", "5", "1", R"("device": 0, "stream": 7)") + ",\n";
-  const Report report = read(touched + event("kernel", "nvjet_a", "10", "500", R"("device": 3, "stream": 7)"));
+  const std::string touched = kernel("5", "1", "fill", R"("device": 0, "stream": 7)") + ",\n";
+  const Report report = read(touched + kernel("10", "500", "nvjet_a", R"("device": 3, "stream": 7)"));
   ASSERT_EQ(report.gpus.size(), 1u);
   EXPECT_EQ(report.gpus[0].label, "3");
   EXPECT_THAT(report.notes, Contains(HasSubstr("1 GPU left out")));
@@ -132,8 +127,8 @@ TEST_F(Mistakes, AnArrayOfEventsIsATrace) {
 TEST_F(Mistakes, IdleTimeIsThatOfTheGpuAndNotOfItsStreams) {
   std::string events;
   for (int stream = 0; stream < 4; ++stream)
-    events += event("kernel", "nvjet_a", std::to_string(10 + 10 * stream), "10",
-                    fmt::format("\"device\": 0, \"stream\": {}", stream)) +
+    events += kernel(std::to_string(10 + 10 * stream), "10", "nvjet_a",
+                     fmt::format("\"device\": 0, \"stream\": {}", stream)) +
               ",\n";
   const Report report = read(events + kernel("60", "10"));
   EXPECT_NEAR(report.gpus.at(0).windows.at(0).idle_s, 10e-6, 1e-12);
@@ -168,19 +163,15 @@ class StepsOfRanks : public Mistakes {
     for (const auto& [first, last] : steps) {
       std::string events;
       for (int n = first; n <= last; ++n) {
-        events += event("user_annotation", fmt::format("ProfilerStep#{}", n), fmt::format("{}", 1000 * n), "990") +
-                  ",\n" +
-                  event("cuda_runtime", "cudaLaunchKernel", fmt::format("{}", 1000 * n + 10), "2",
-                        fmt::format("\"correlation\": {}", n)) +
-                  ",\n" +
-                  event("kernel", "nvjet_a", fmt::format("{}", 1000 * n + 100), fmt::format("{}", 10 * n),
-                        fmt::format("\"device\": 0, \"stream\": 7, \"correlation\": {}", n)) +
+        const std::string number = std::to_string(n), at = std::to_string(1000 * n);
+        events += event("user_annotation", "ProfilerStep#" + number, at, "990") + ",\n" +
+                  event("cuda_runtime", "cudaLaunchKernel", at, "2", "\"correlation\": " + number) + ",\n" +
+                  kernel(std::to_string(1000 * n + 100), std::to_string(10 * n), "nvjet_a",
+                         R"("device": 0, "stream": 7, "correlation": )" + number) +
                   ",\n";
       }
-      const std::size_t rank = paths.size();
-      paths.push_back(folder_.write(
-          fmt::format("{}.json", rank),
-          trace(events + kernel("90000", "1"), fmt::format("\"distributedInfo\": {{\"rank\": {}}},\n", rank))));
+      const int rank = static_cast<int>(paths.size());
+      paths.push_back(folder_.write(fmt::format("{}.json", rank), trace(events + kernel("90000", "1"), of_rank(rank))));
     }
     return read_job(paths);
   }
@@ -211,7 +202,7 @@ TEST_F(Mistakes, TwoTracesOfARankAreComparedPartByPart) {
     for (int i = 0; i < 10; ++i)
       events += kernel(std::to_string(1000 * i + 10), "300") + "," +
                 kernel(std::to_string(1000 * i + 350), std::to_string(duration), attention) + ",\n";
-    return folder_.write(name, trace(events + kernel("20000", "1"), "\"distributedInfo\": {\"rank\": 0},\n"));
+    return folder_.write(name, trace(events + kernel("20000", "1"), of_rank(0)));
   };
   const std::vector<Report> reports =
       read_traces({of("a.json", "flash_fwd_sm90", 100), of("b.json", "void fmha_old<float>(int)", 400)});
@@ -278,8 +269,8 @@ TEST_F(Mistakes, OfATrainingStepOnePercentWithoutAClassIsNamed) {
 // Kernels of an unknown library on a stream of their own may be communication.
 TEST_F(Mistakes, AStreamWithoutClassesMayCommunicate) {
   const auto notes = [&](const char* name) {
-    const std::string other = event("kernel", name, "120", "30", R"("device": 0, "stream": 20)");
-    return notes_of(read(kernel("10", "90") + "," + other, "\"distributedInfo\": {\"rank\": 0, \"world_size\": 8},\n"));
+    const std::string other = kernel("120", "30", name, R"("device": 0, "stream": 20)");
+    return notes_of(read(kernel("10", "90") + "," + other, of_rank(0, 8)));
   };
   EXPECT_THAT(notes("xccl_fabric_sum"), Contains(HasSubstr("have no class, such as 'xccl_fabric_sum'")));
   EXPECT_THAT(notes("xccl_fabric_sum"), Contains(HasSubstr("8 ranks, but no kernel here is known to communicate")));
@@ -298,10 +289,9 @@ TEST_F(Mistakes, AnAnswerIsShortWhateverIsInTheFile) {
 }
 
 TEST_F(Mistakes, DamagedAnywhereAFileIsReadOrRefusedInOneLine) {
-  std::ifstream file(test::source_dir() + "/tests/traces/data/made_ddp_rank1.json.gz", std::ios::binary);
-  const std::string packed((std::istreambuf_iterator<char>(file)), {});
-  evidence::Input input(test::source_dir() + "/tests/traces/data/made_ddp_rank1.json.gz");
-  const std::string plain = evidence::whole_text(input, 1 << 26);
+  const std::string path = test::source_dir() + "/tests/traces/data/made_ddp_rank1.json.gz";
+  evidence::Input input(path);
+  const std::string packed = test::text_of(path), plain = evidence::whole_text(input, 1 << 26);
   std::mt19937 random(7);
   const auto below = [&](std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random); };
   for (int round = 0; round < 300; ++round) {

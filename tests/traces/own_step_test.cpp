@@ -1,9 +1,7 @@
 // A step of harness itself, written by `harness trace` and read back, has the same breakdown.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "analysis/breakdown.h"
 #include "explain/diagnosed.h"

@@ -5,7 +5,6 @@
 
 #include <map>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "analysis/breakdown.h"
@@ -115,18 +114,14 @@ std::string Profile::of_rank(int rank) const {
     if (x.row->rank == first && !analysis::is_communication(x.row->kind)) delays_us.push_back(1e6 * x.start_s);
   }
   const double added_us = host_.loading_us + host_.before_kernels_us * static_cast<double>(delays_us.size());
-  std::string text = fmt::format(
-      "{{\"schemaVersion\": 1, \"distributedInfo\": {{\"rank\": {}, \"world_size\": {}}},\n\"traceEvents\": [\n", rank,
-      layout_.ranks());
+  const auto us = [](double time) { return fmt::format("{:.3f}", time); };
+  std::string text;
   int correlation = 0;
   std::map<std::string, int> streams{{"compute", 7}};
   for (int s = 0; s < steps; ++s) {
     const double begin_us = 1e6 + s * (length_us + added_us);
     const auto host = [&](const char* category, const std::string& name, double from, double to, int id) {
-      text += fmt::format(
-          R"({{"ph": "X", "cat": "{}", "name": "{}", "pid": 1, "tid": 1, "ts": {:.3f}, "dur": {:.3f}, "args": {{"correlation": {}}}}},)"
-          "\n",
-          category, name, from, to - from, id);
+      text += traces::event(category, name, us(from), us(to - from), fmt::format("\"correlation\": {}", id)) + ",\n";
     };
     host("user_annotation", fmt::format("ProfilerStep#{}", s), begin_us - 400, begin_us + length_us + added_us - 401,
          0);
@@ -145,15 +140,13 @@ std::string Profile::of_rank(int rank) const {
       const bool late = host_.before_kernels_us > 0 || (host_.loading_us > 0 && x.start_s * 1e6 < 400);
       const double launch_us = late ? start_us - 5 : start_us - 300;
       host("cuda_runtime", "cudaLaunchKernel", launch_us, launch_us + 3, ++correlation);
-      text += fmt::format(
-          R"({{"ph": "X", "cat": "kernel", "name": "{}", "pid": 0, "tid": {}, "ts": {:.3f}, "dur": {:.3f}, )"
-          R"("args": {{"device": 0, "stream": {}, "correlation": {}{}}}}},)"
-          "\n",
-          kernel_name(x.row->kind), stream, start_us, duration_us, stream, correlation,
-          analysis::is_communication(x.row->kind) ? arguments_of(*x.row) : "");
+      const std::string arguments =
+          fmt::format(R"("device": 0, "stream": {}, "correlation": {}{})", stream, correlation,
+                      analysis::is_communication(x.row->kind) ? arguments_of(*x.row) : "");
+      text += traces::kernel(us(start_us), us(duration_us), kernel_name(x.row->kind), arguments) + ",\n";
     }
   }
-  return text + "{\"ph\": \"M\", \"name\": \"end\"}\n]}\n";
+  return traces::trace(text + R"({"ph": "M", "name": "end"})", traces::of_rank(rank, layout_.ranks()));
 }
 
 }  // namespace
