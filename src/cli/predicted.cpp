@@ -142,7 +142,7 @@ const char* subject_of(const Upgrade& upgrade) {
 // Cases with the same remark share its note.
 report::Table cases_table(const Upgrade& upgrade, const store::Result& result) {
   report::Table table;
-  table.columns = {report::case_column(),
+  table.columns = {report::case_column,
                    {subject_of(upgrade)},
                    {"MFU"},
                    {"forecast"},

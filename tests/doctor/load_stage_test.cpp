@@ -141,7 +141,7 @@ TEST(LoadStage, LinksAreHeldAgainstTheirPorts) {
       // NCCL is to leave the quick one out.
       {{hundred, four_hundred}, 12e9, "info 12 GB/s: 96 % of what their ports carry", "mlx5_0"},
       // The trays of a rack are joined by NVLink.
-      {{four_hundred}, 700e9, "info 700 GB/s"},
+      {{four_hundred}, 300e9, "info 300 GB/s"},
       // A node of AWS has four adapters of 100 Gb/s for each GPU.
       {std::vector(4, hundred), 12e9, "warn 12 GB/s: 24 % of what their ports carry", "", "0x1d0f"}};
   for (const Link& link : links) {
