@@ -4,9 +4,9 @@
 #   --format   all but clang-tidy
 #   --tidy     clang-tidy alone
 # clang-tidy reads each room as the one file that preset check compiles, without fused_attention.cpp (half a minute of
-# third-party templates) and without tests. Its static analyzer takes four times as long as everything else:
-# LINT_ANALYZE=1 includes it (`make soak` does). A room whose preprocessed text was clean before is skipped (LINT_CACHE,
-# default ~/.cache/harness-lint).
+# third-party templates) and without tests. Its static analyzer takes four times as long as everything else, and three
+# checks take a third of the rest, most of it in libraries' headers: LINT_ANALYZE=1 includes all (`make soak` does). A
+# room whose preprocessed text was clean before is skipped (LINT_CACHE, default ~/.cache/harness-lint).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -47,7 +47,7 @@ tidy_room() {
 export -f tidy_room
 
 tidy() {
-  local database=build/check/compile_commands.json rooms
+  local database=build/check/compile_commands.json rooms slow
   [ -e $database ] || { echo "lint: $database is missing; run scripts/build.sh check --configure-only" >&2; return 1; }
   mapfile -t rooms < <(sed -n "s|^ *\"file\": \"\($PWD/.*\.c[px]*\)\",*|\1|p" $database |
     grep -v -e "$PWD/tests/" -e /check/tests/ -e "$PWD/bench/" -e /check/bench/ -e /fused_attention.cpp | sort -u)
@@ -55,7 +55,8 @@ tidy() {
   mkdir -p "$cache"
   includes=$(grep -ohE -- '-(I|isystem) ?[^ "]+' $database | sort -u | tr '\n' ' ')
   tidy_options='--extra-arg=-Wno-unknown-warning-option --checks=-bugprone-suspicious-include' # a room includes sources
-  [ -n "${LINT_ANALYZE:-}" ] || tidy_options+=',-clang-analyzer-*'
+  slow=',-clang-analyzer-*,-performance-unnecessary-value-param,-misc-unused-using-decls,-bugprone-infinite-loop'
+  [ -n "${LINT_ANALYZE:-}" ] || tidy_options+=$slow
   rules=$( (clang-tidy --version; echo "$tidy_options"; cat .clang-tidy; echo "$includes" | sed "s|$PWD|.|g") | sha256sum)
   export cache includes rules tidy_options
   # Longest first, so that no core idles at the end.
