@@ -54,7 +54,8 @@ tidy() {
   cache=${LINT_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/harness-lint}
   mkdir -p "$cache"
   includes=$(grep -ohE -- '-(I|isystem) ?[^ "]+' $database | sort -u | tr '\n' ' ')
-  tidy_options='--extra-arg=-Wno-unknown-warning-option --checks=-bugprone-suspicious-include' # a room includes sources
+  tidy_options='--extra-arg=-Wno-unknown-warning-option --extra-arg=-Wno-unused-command-line-argument'
+  tidy_options+=' --checks=-bugprone-suspicious-include' # a room includes sources
   slow=',-clang-analyzer-*,-performance-unnecessary-value-param,-misc-unused-using-decls,-bugprone-infinite-loop'
   [ -n "${LINT_ANALYZE:-}" ] || tidy_options+=$slow
   rules=$( (clang-tidy --version; echo "$tidy_options"; cat .clang-tidy; echo "$includes" | sed "s|$PWD|.|g") | sha256sum)
