@@ -61,7 +61,10 @@ report::List prediction_lines(const plan::Plan& plan);
 /// Adds how far the predictions of some cases can be relied on, each text once and with the number of its cases unless
 /// all have it; and the change that is too close to call (0: none).
 void add_trust(std::span<const sim::Trust* const> cases, double smallest_effect, report::Section& section);
-/// A row for each predicted case, and the reasons why others have no prediction. `predicted`: by case number.
+/// The baseline's step and the case that is clearly fastest, in a sentence with a space at its end; "" if a step
+/// repeats one operation, or if the baseline has no prediction. `predicted`: by case number, as below.
+std::string predicted_words(const plan::Plan& plan, const std::vector<PredictedCase>& predicted);
+/// A row for each predicted case, how far to rely on it, and the reasons why others have no prediction.
 report::Section predictions_section(const plan::Plan& plan, const std::vector<PredictedCase>& predicted);
 
 struct RankedCombination {
@@ -96,8 +99,8 @@ Best find_best(const plan::Plan& plan, std::size_t wanted, std::size_t limit = m
 
 /// The subject of the plan, the size of a step, and the peak and memory that it is compared with: a line each.
 std::vector<std::string> head_lines(const plan::Plan& plan);
-/// Contents: the cases that run, with memory and traffic; why others do not; warnings; head_lines(); published steps
-/// like the baseline. `predicted`: from predict_cases().
+/// Contents: the predictions, if there are any; the cases that run, with memory and traffic; why others do not;
+/// warnings; head_lines(); published steps like the baseline. `predicted`: from predict_cases().
 report::Document plan_document(const plan::Plan& plan, const std::vector<PredictedCase>& predicted);
 /// The number of blocks by kind, the effect that `rounds` rounds can detect, and the size of the result file.
 report::Section schedule_section(const plan::Plan& plan, int rounds);

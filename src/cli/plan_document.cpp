@@ -236,6 +236,10 @@ std::vector<std::string> head_lines(const plan::Plan& p) {
 report::Document plan_document(const plan::Plan& p, const std::vector<PredictedCase>& predicted) {
   report::Document document;
   document.headline = headline(p);
+  if (!predicted.empty()) {
+    document.headline = predicted_words(p, predicted) + document.headline;
+    document.sections.push_back(predictions_section(p, predicted));
+  }
   report::Section& section = document.sections.emplace_back();
   section.add(report::Numbers{"", cases_table(p)});
   section.add(List{plan::warnings_of(p), List::Mark::warning});

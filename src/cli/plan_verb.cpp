@@ -247,11 +247,7 @@ int plan(const PlanOptions& options, std::ostream& out, std::ostream* progress) 
   }
   report::Document document = plan_document(p, predicted);
   if (stated_ranks == 0) document.notices.push_back({fmt::format("planned for 1 rank; {}", how)});
-  if (predicted.empty()) {
-    add_schedule(p, options, per_node, document);
-  } else {  // nothing to measure
-    document.sections.push_back(predictions_section(p, predicted));
-  }
+  if (predicted.empty()) add_schedule(p, options, per_node, document);  // else there is nothing to measure
   if (!options.budget.empty()) document.sections.push_back(budget_section(p, budgeted_case(p, options)));
   print(std::move(document), options.format, options.view, out);
   return 0;

@@ -325,13 +325,31 @@ void add_trust(std::span<const sim::Trust* const> cases, double smallest_effect,
     errors.push_back(fmt::format("expected error: {}.", trust->error_words));
     warnings.insert(warnings.end(), trust->warnings.begin(), trust->warnings.end());
   }
+  section.add(List{counted(warnings, std::ssize(cases)), List::Mark::warning});
   section.add(List{counted(errors, std::ssize(cases)), List::Mark::none});
   if (smallest_effect > 0 && !cases.empty()) {
     section.add(
         List{{fmt::format("A change {} is too close to call.", analysis::within_threshold_words(smallest_effect))},
              List::Mark::none});
   }
-  section.add(List{counted(warnings, std::ssize(cases)), List::Mark::warning});
+}
+
+std::string predicted_words(const plan::Plan& p, const std::vector<PredictedCase>& predicted) {
+  if (p.baseline().survey.rate.repetitions > 0 || !predicted.front().step) return "";
+  const auto takes = [&](const PredictedCase& of_case) {
+    const std::string step = show_seconds(of_case.step->step_s);
+    return of_case.mfu ? fmt::format("{} at an MFU of {}", step, percent(*of_case.mfu)) : step;
+  };
+  const auto fastest = std::ranges::min_element(predicted, {}, [](const PredictedCase& of_case) {
+    return of_case.change && !of_case.too_close_to_call ? *of_case.change : 0;
+  });
+  std::string words = fmt::format("Predicted, not measured: a step of the baseline takes {}", takes(predicted.front()));
+  if (fastest->change && *fastest->change < 0 && !fastest->too_close_to_call) {
+    const plan::PlannedCase& planned = p.cases[static_cast<std::size_t>(fastest - predicted.begin())];
+    words += fmt::format("; {} is fastest, with {} ({})", report::short_name(planned.name), takes(*fastest),
+                         change_text(*fastest));
+  }
+  return words + ". ";
 }
 
 report::Section predictions_section(const plan::Plan& p, const std::vector<PredictedCase>& predicted) {
@@ -346,14 +364,14 @@ report::Section predictions_section(const plan::Plan& p, const std::vector<Predi
     }
   }
   report::Section section{"predictions", "", {}};
-  section.add(prediction_lines(p));
   section.add(report::Numbers{"", predictions_table(p, predicted)});
-  if (p.baseline().survey.rate.repetitions == 0 && predicted[0].step) {
-    section.add(report::Paragraph{
-        fmt::format("critical path of the baseline: {}", in_words(predicted[0].step->critical_path))});
-  }
   add_trust(trusts, sim::smallest_effect(p.experiment), section);
   section.add(List{{unknown.begin(), unknown.end()}, List::Mark::none});
+  List lines = prediction_lines(p);
+  if (p.baseline().survey.rate.repetitions == 0 && predicted[0].step) {
+    lines.items.push_back(fmt::format("critical path of the baseline: {}", in_words(predicted[0].step->critical_path)));
+  }
+  section.add(std::move(lines));
   return section;
 }
 
