@@ -234,15 +234,13 @@ void add_doctor(CLI::App& verb, DoctorOptions& o) {
   verb.add_option("--stages", o.stages,
                   "which of static, nccl, load (default: all); static alone starts no worker and takes seconds")
       ->type_name("LIST");
-  auto* against =
-      verb.add_option("--against", o.against,
-                      "say first what has changed since the sweep in BEFORE, node by node; with AFTER, up to "
-                      "that sweep and not to now")
-          ->expected(1, 2)
-          ->type_name("BEFORE [AFTER]");
+  verb.add_option("--against", o.against,
+                  "say first what has changed since the sweep in BEFORE, node by node; with AFTER, up to that sweep "
+                  "and not to now")
+      ->expected(1, 2)
+      ->type_name("BEFORE [AFTER]");
   auto* allreduce = verb.add_option("--allreduce", o.allreduce, "the least time that an all-reduce of SIZE can take")
-                        ->type_name("SIZE")
-                        ->excludes(against);
+                        ->type_name("SIZE");
   verb.add_option("--within", o.within, "with --allreduce: is that possible in TIME? exit code 2: no")
       ->type_name("TIME")
       ->needs(allreduce);
@@ -253,9 +251,11 @@ void add_doctor(CLI::App& verb, DoctorOptions& o) {
   allreduce->needs(hardware);
   verb.add_option("--sysroot", o.sysroot,
                   "look below this folder instead of /; {rank} in it is replaced by each rank's number");
-  verb.add_flag("--list", o.list, "every check: what it asks, where it reads, how bad it may be, where to read on");
-  for (const char* of_nodes : {"--against", "--stages", "--allreduce"})
-    verb.get_option("--list")->excludes(verb.get_option(of_nodes));
+  auto* list =
+      verb.add_flag("--list", o.list, "every check: what it asks, where it reads, how bad it may be, where to read on")
+          ->excludes(allreduce);
+  for (const char* of_nodes : {"--against", "--stages", "--strict", "--all", "--sysroot"})
+    for (CLI::Option* looks_at_none : {list, allreduce}) looks_at_none->excludes(verb.get_option(of_nodes));
 }
 
 void add_calibrate(CLI::App& verb, CalibrateOptions& o) {

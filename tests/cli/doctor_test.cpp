@@ -203,6 +203,21 @@ TEST(Doctor, AnAllReduceThatNothingIsKnownOfIsRefused) {
   EXPECT_EQ(say({"doctor", "--hardware", "h100-sxm"}).code, 3);
 }
 
+// Neither looks at a node.
+TEST(Doctor, OptionsThatTheListOrAnAllReduceIgnoresAreRefused) {
+  const Commands answers{{"doctor", "--list"}, {"doctor", "--allreduce", "1GB", "--hardware", "h100-sxm"}};
+  const Commands ignored{{"--strict"}, {"--all"}, {"--stages", "static"}, {"--sysroot", "/"}, {"--against", "x.h5"}};
+  for (const auto& answer : answers) {
+    EXPECT_EQ(say(answer).code, 0);
+    for (const auto& option : ignored) {
+      const Said said = say(answer, option);
+      EXPECT_NE(said.code, 0) << option[0];
+      EXPECT_THAT(said.err, AllOf(HasSubstr(answer[1]), HasSubstr(option[0])));
+    }
+  }
+  EXPECT_NE(say(answers[1], {"--list"}).code, 0);
+}
+
 // `doctor --list --format md` prints the table of docs/doctor.md.
 TEST(Doctor, ThePageListsEveryCheck) {
   const std::string page = say({"doctor", "--list", "--format", "md"}).out;
