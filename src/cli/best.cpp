@@ -164,10 +164,12 @@ report::Numbers table_of(const plan::Plan& p, const Best& best) {
                    {"MFU"},
                    {"behind the first"},
                    {.heading = "memory/rank", .worth = 10}};
-  table.columns[4].legend = fmt::format(
-      "behind the first: by how much the step is longer, per token; not told apart from the first: {} of the {} "
-      "others, too close to call",
-      best.close, best.predicted - 1);
+  if (best.predicted > 1) {
+    table.columns[4].legend = fmt::format(
+        "behind the first: by how much the step is longer, per token; not told apart from the first: {} of the {} "
+        "others, too close to call",
+        best.close, best.predicted - 1);
+  }
   for (std::size_t i = 0; i < best.fastest.size(); ++i)
     table.rows.push_back(row_of(p, std::to_string(i + 1), best.fastest[i]));
   const auto is_baseline = [](const RankedCombination& c) { return c.settings.empty(); };
