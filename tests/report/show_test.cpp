@@ -289,7 +289,15 @@ TEST(Grid, ANarrowTerminalHasTheVerdicts) {
   const std::string text = at_width(grid(), 80);
   EXPECT_LE(widest_line(text), 80u) << text;
   EXPECT_THAT(text, AllOf(HasSubstr("halving_doubling change"), HasSubstr("Left out to fit: errors, baseline us"),
-                          HasSubstr("faster -20.0 %"), HasSubstr("slower +50.0 %")));
+                          HasSubstr("faster -20.0 % [-20.1 %, -19.9 %]"), HasSubstr("slower +50.0 %")));
+  const store::Result three = test::operations(
+      {"message_size=1 GB", "baseline_again at message_size=1 GB", "allreduce_algorithm=halving_doubling",
+       "allreduce_algorithm=halving_doubling at message_size=1 GB", "in_place=false",
+       "in_place=false at message_size=1 GB", "allreduce_algorithm=halving_doubling + in_place=false",
+       "allreduce_algorithm=halving_doubling + in_place=false at message_size=1 GB"},
+      {1, 1, 1e4, 1e4, 0.8, 1.5e4, 1, 1e4, 0.8, 1.5e4}, 1.5);
+  EXPECT_THAT(at_width(three, 100), AllOf(HasSubstr("  halving_doubling + out of place change\n"),
+                                          HasSubstr("faster -20.0 %"), Not(HasSubstr("-19.9 %"))));
 }
 
 TEST(Show, SizesHaveTheirAverageOnANarrowTerminalToo) {

@@ -19,6 +19,11 @@ struct SettingColumn {
 
 // "halving_doubling" for allreduce_algorithm=halving_doubling; the name if the value alone is unclear.
 std::string setting_label(const std::string& name) {
+  if (const auto parts = split_text(name, " + "); parts.size() > 1) {
+    std::vector<std::string> labels;
+    for (const std::string& part : parts) labels.push_back(setting_label(part));
+    return join(labels, " + ");
+  }
   if (name.starts_with("in_place=")) return name.ends_with("true") ? "in place" : "out of place";
   const std::string value = name.substr(std::min(name.find('=') + 1, name.size()));
   const bool is_word = !value.empty() && value.find_first_of("={+") == std::string::npos && value != "true" &&
@@ -74,14 +79,19 @@ int errors_at(const store::Result& result, const analysis::Summary& summary, std
   return failed;
 }
 
-// "faster -12.3 % [-14.0 %, -10.5 %]" in a single cell, which no writer breaks.
-Cell change_cell(const analysis::CaseSummary& row, const analysis::Summary& summary, Table& table) {
+// "faster -12.3 % [-14.0 %, -10.5 %]" in a single cell, which no writer breaks. `is_one_of_many`: a narrow table omits
+// the interval.
+Cell change_cell(const analysis::CaseSummary& row, const analysis::Summary& summary, bool is_one_of_many,
+                 Table& table) {
   std::vector<std::string> words{analysis::name_of(row.judgement)};
   for (const std::string& note : case_notes(row, summary))
     words.push_back(table.note(fmt::format("{}: {}", row.name, note)));
-  words.insert(words.end(), {change_of(row.effect), interval_of(row.effect)});
+  words.push_back(change_of(row.effect));
   std::erase(words, "");
-  return {join(words, " "), tone_of(row.judgement)};
+  const std::string brief = join(words, " "), interval = interval_of(row.effect);
+  Cell cell(interval.empty() ? brief : brief + " " + interval, tone_of(row.judgement));
+  if (is_one_of_many) cell.brief = brief;
+  return cell;
 }
 
 }  // namespace
@@ -141,9 +151,10 @@ Table table_by_size(const store::Result& result, const analysis::Summary& summar
     table.add({.heading = "errors", .worth = 10}, sizes,
               [&](Row row) { return std::to_string(errors_at(result, summary, row->case_index)); });
   }
+  const bool are_many = settings.size() > 3;  // with the baseline: three changes with intervals are 100 columns wide
   for (const SettingColumn& setting : std::span(settings).subspan(1)) {
     table.add({.heading = setting.label + " change"}, setting.at,
-              [&](Row row) { return row == nullptr ? Cell() : change_cell(*row, summary, table); });
+              [&](Row row) { return row == nullptr ? Cell() : change_cell(*row, summary, are_many, table); });
   }
   std::string& legend = table.columns.front().legend;  // the column that no view leaves out
   if (settings.size() > 1) {
