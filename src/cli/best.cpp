@@ -244,8 +244,8 @@ Best find_best(const plan::Plan& plan, std::size_t wanted, std::size_t limit,
 
 report::Section best_section(const plan::Plan& p, const Best& best) {
   report::Section section{"best", "", {}};
-  section.add(prediction_lines(p));
   section.add(table_of(p, best));
+  section.add(prediction_lines(p));
   add_outcomes(best, section);
   if (const std::string overrides = overrides_of(p.experiment, best.fastest.front()); !overrides.empty())
     section.add(report::Listing{"the first, as overrides:", overrides, false});

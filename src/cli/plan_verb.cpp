@@ -206,9 +206,9 @@ int name_best(const plan::Plan& p, const PlanOptions& options, std::ostream& out
   }
   report::Document document;
   using report::List;
-  document.sections.push_back(
-      {"", "", {List{head_lines(p), List::Mark::none}, List{plan::warnings_of(p), List::Mark::warning}}});
   document.sections.push_back(best_section(p, best));
+  document.sections.push_back(
+      {"", "", {List{plan::warnings_of(p), List::Mark::warning}, List{head_lines(p), List::Mark::none}}});
   print(std::move(document), options.format, options.view, out);
   return 0;
 }
