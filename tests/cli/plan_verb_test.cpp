@@ -346,7 +346,7 @@ TEST_F(BestTest, TextAndJsonHaveTheSame) {
 }
 
 TEST_F(BestTest, ItsTableIsSeenAsAskedFor) {
-  EXPECT_THAT(said({"--best", "3", "--columns", "settings,MFU"}), ::testing::ContainsRegex("place +settings +MFU\n"));
+  EXPECT_THAT(said({"--best", "3", "--columns", "settings,MFU"}), ::testing::ContainsRegex("^place +settings +MFU\n"));
   EXPECT_THAT(said({"--best", "3", "--columns", "x"}),
               HasSubstr("there is no such column; allowed: place, settings, "));
   setenv("COLUMNS", "80", 1);
