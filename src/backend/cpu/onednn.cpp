@@ -29,7 +29,7 @@ memory::data_type type_of(program::DType type) {
     case program::DType::bf16:
       return memory::data_type::bf16;
     case program::DType::i32:
-    case program::DType::f16:  // widened by WideCopy
+    case program::DType::f16:  // has a WideCopy
     case program::DType::e4m3:
     case program::DType::e5m2:  // widened to bf16 in compile.cpp
     case program::DType::e8m0:
@@ -63,16 +63,29 @@ dnnl::matmul::primitive_desc make(const ProductForm& f) {
 #endif
 }
 
-// An f32 copy, in the workspace, of an f16 matrix, which oneDNN 2 does not multiply on CPUs, and oneDNN 3 on few.
-// Contiguous elements stay contiguous.
+// oneDNN numbers instruction sets so that a superset has all bits of its subsets.
+bool makes_code_for(dnnl::cpu_isa isa) {
+  const auto have = static_cast<unsigned>(dnnl::get_effective_cpu_isa()), need = static_cast<unsigned>(isa);
+  return (have & need) == need;
+}
+
+// oneDNN 2 does not multiply f16 matrices on CPUs, and oneDNN 3 on few. Both multiply bf16 matrices with AVX-512 only
+// (or, from version 3, with the AVX2 extension of a few client CPUs).
+bool multiplies(program::DType type) {
+  return type != program::DType::f16 &&
+         (type != program::DType::bf16 || makes_code_for(dnnl::cpu_isa::avx512_core));
+}
+
+// An f32 copy, in the workspace, of a matrix of a type that oneDNN does not multiply. Contiguous elements stay
+// contiguous.
 class WideCopy {
  public:
   WideCopy() = default;
-  /// If `matrix` has f16 elements, gives it the form of the copy and adds the copy's size to `workspace_bytes`.
+  /// If `matrix` needs a copy, gives it the copy's form and adds the copy's size to `workspace_bytes`.
   WideCopy(MatrixForm& matrix, std::int64_t batch, std::int64_t rows, std::int64_t columns,
            std::size_t& workspace_bytes)
       : batch_(batch), of_(matrix), offset_(workspace_bytes) {
-    if (matrix.type != program::DType::f16) return;
+    if (multiplies(matrix.type)) return;
     const bool by_rows = matrix.column_stride == 1;
     lines_ = by_rows ? rows : columns;
     length_ = by_rows ? columns : rows;
@@ -95,8 +108,9 @@ class WideCopy {
     if (lines_ == 0 || matrix == nullptr) return;
     auto* wide = static_cast<float*>(at(matrix, workspace));
     for (std::int64_t line = 0; line < batch_ * lines_; ++line, wide += length_) {
-      auto* narrow = static_cast<f16*>(matrix) + line / lines_ * of_.batch_stride + line % lines_ * between_lines_;
-      const backend::Tensor of_copy{wide, program::DType::f32, length_}, stored{narrow, program::DType::f16, length_};
+      const std::int64_t element = line / lines_ * of_.batch_stride + line % lines_ * between_lines_;
+      const backend::Tensor of_copy{wide, program::DType::f32, length_},
+          stored{static_cast<std::byte*>(matrix) + element * program::size_of(of_.type), of_.type, length_};
       run(widens ? backend::Bound<program::Convert>{stored, of_copy}
                  : backend::Bound<program::Convert>{of_copy, stored});
     }
@@ -219,10 +233,7 @@ std::string onednn_instruction_set() {
 }
 
 bool has_native_bf16() {
-  // oneDNN numbers instruction sets so that a superset has all bits of its subsets.
-  const auto have = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
-  const auto need = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
-  return (have & need) == need;
+  return makes_code_for(dnnl::cpu_isa::avx512_core_bf16);
 }
 
 }  // namespace harness::cpu
