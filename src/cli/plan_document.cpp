@@ -164,7 +164,7 @@ std::optional<double> known_step_s(const plan::Plan& plan, const KnownSteps& kno
 double preparation_s(const plan::Plan& plan, const plan::PlannedCase& planned, double step_s) {
   const config::Measure& m = plan.experiment.measure;
   if (planned.is_copy) return 0;
-  double seconds = block_s(step_s, m.warmup_steps + sweep::profiled_steps);
+  double seconds = block_s(step_s, m.warmup_steps + sweep::profiled_steps(plan.experiment));
   if (!has_gpus(plan)) return seconds;
   if (!m.share_gpus) seconds += set_up_s;
   if (planned.layout.ranks() > 1) seconds += block_s(step_s, 1);

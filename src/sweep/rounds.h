@@ -53,8 +53,9 @@ bool run_rounds(job::Job& job, const plan::Plan& plan, const BlockDefaults& defa
 
 // Untimed blocks that run once, before the rounds.
 
-/// The number of profiled steps of a case; the median one is kept. A prediction has one.
-inline constexpr int profiled_steps = 5;
+/// The number of profiled steps of a case; the median one is kept. One is enough for a prediction, and for an
+/// operation, which a step repeats.
+int profiled_steps(const config::Experiment& experiment);
 
 /// Runs one untimed worker per case, to record its timeline and to estimate the duration of a timed block. A case that
 /// fails twice in the same way is dropped; throws Error if that is the baseline. Returns whether it was interrupted.

@@ -186,11 +186,16 @@ void add_timeline(store::Result& result, int case_index, const program::ProgramS
   if (!std::isnan(gradient.sharded_squares)) result.gradients.push_back(gradient);
 }
 
+int profiled_steps(const config::Experiment& experiment) {
+  const bool repeats = experiment.baseline.workload != config::training_workload;
+  return repeats || config::traits_of(experiment.backend).predicts() ? 1 : 5;
+}
+
 bool record_timelines(job::Job& job, const plan::Plan& plan, const BlockDefaults& defaults, const Machine& machine,
                       Recorder& recorder, ProgressLine& progress) {
   bool interrupted = false;
   const bool predicts = config::traits_of(plan.experiment.backend).predicts();
-  const int profiled = predicts ? 1 : profiled_steps;
+  const int profiled = profiled_steps(plan.experiment);
   std::vector<plan::EntrantSet> sets = plan::sets_of(plan);  // the cases of a set share processes
   std::erase_if(sets, [&](const plan::EntrantSet& set) { return plan.cases[set.front()].is_copy; });
   std::size_t total = 0;
