@@ -72,8 +72,7 @@ bool makes_code_for(dnnl::cpu_isa isa) {
 // oneDNN 2 does not multiply f16 matrices on CPUs, and oneDNN 3 on few. Both multiply bf16 matrices with AVX-512 only
 // (or, from version 3, with the AVX2 extension of a few client CPUs).
 bool multiplies(program::DType type) {
-  return type != program::DType::f16 &&
-         (type != program::DType::bf16 || makes_code_for(dnnl::cpu_isa::avx512_core));
+  return type != program::DType::f16 && (type != program::DType::bf16 || makes_code_for(dnnl::cpu_isa::avx512_core));
 }
 
 // An f32 copy, in the workspace, of a matrix of a type that oneDNN does not multiply. Contiguous elements stay

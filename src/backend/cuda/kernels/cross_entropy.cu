@@ -7,7 +7,7 @@ namespace {
 // One block per row, two blocks per multiprocessor (of 1536 threads or more), so that the active rows fit the L2 cache
 // and the gradient reads them from there.
 constexpr int row_threads = 768;
-[[maybe_unused]] constexpr int rows_at_once = 2;
+[[maybe_unused]] constexpr int loss_rows_at_once = 2;
 
 // Factors of the loss and its gradient. Those that the operation does not have are null.
 struct Scales {
@@ -49,7 +49,7 @@ __device__ __forceinline__ void write_gradient(T* x, int width, std::int64_t lab
 
 // Three loads at a time: a thread makes nine for a vocabulary of 50304 in bf16.
 template <class T, int n>
-__global__ void __launch_bounds__(row_threads, resident_blocks(rows_at_once, row_threads))
+__global__ void __launch_bounds__(row_threads, resident_blocks(loss_rows_at_once, row_threads))
     cross_entropy_row(T* logits, const std::int32_t* labels, int width, Scales scales, float* row_losses) {
   HARNESS_SHARED(float2, parts, max_warps);
   T* const x = logits + static_cast<std::int64_t>(blockIdx.x) * width;

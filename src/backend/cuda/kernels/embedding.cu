@@ -6,11 +6,11 @@
 namespace harness::cuda {
 namespace {
 
-constexpr int row_threads = 256;
+constexpr int embedding_threads = 256;
 
 // One block per row.
 template <class T, int n>
-__global__ void __launch_bounds__(row_threads)
+__global__ void __launch_bounds__(embedding_threads)
     embedding_row(const std::int32_t* tokens, const std::int32_t* position_ids, const T* words, const T* positions,
                   T* out, std::int64_t width, std::int64_t sequence, std::int64_t first, std::int64_t shard_rows) {
   const std::int64_t row = blockIdx.x, local = tokens[row] - first;
@@ -38,7 +38,7 @@ __device__ __forceinline__ void atomic_add_to(float* to, const float (&v)[n]) {
 // Each block takes one position of all sequences and some of the columns, so dout is read once. With position_ids, a
 // position may occur in any row, so its gradients accumulate in memory; run() zeroes it first unless it accumulates.
 template <class T, int n>
-__global__ void __launch_bounds__(row_threads)
+__global__ void __launch_bounds__(embedding_threads)
     embedding_backward_position(const std::int32_t* tokens, const std::int32_t* position_ids, const T* dout,
                                 float* dwords, float* dpositions, std::int64_t rows, std::int64_t width,
                                 std::int64_t sequence, std::int64_t first, std::int64_t shard_rows,
@@ -106,7 +106,7 @@ void run(Stream stream, const backend::Bound<program::Embedding>& op, const back
   // Only coordinate 0 adds positions: each counts once in the sum over the shards.
   const backend::Tensor positions = context.at[op.shard.axis] == 0 ? op.positions : backend::Tensor{};
   with_lanes(op.out.type, op.width, [&]<class T, int n>(Lanes<T, n>) {
-    launch("embedding", embedding_row<T, n>, {op.rows, threads_for(ceil_div(op.width, n), row_threads)}, stream,
+    launch("embedding", embedding_row<T, n>, {op.rows, threads_for(ceil_div(op.width, n), embedding_threads)}, stream,
            op.tokens.i32(), op.position_ids.i32(), op.words.as<const T>(), positions.as<const T>(), op.out.as<T>(),
            op.width, op.sequence, backend::first_row(op.shard, context.at), op.shard.rows);
   });
@@ -116,7 +116,7 @@ void run(Stream stream, const backend::Bound<program::EmbeddingBackward>& op, co
   if (op.position_ids && op.dpositions && !op.accumulate_positions)
     run(stream, backend::Bound<program::Fill>{op.dpositions, 0}, context);
   with_lanes(op.dout.type, op.width, [&]<class T, int n>(Lanes<T, n>) {
-    const int threads = threads_for(ceil_div(op.width, n), row_threads);
+    const int threads = threads_for(ceil_div(op.width, n), embedding_threads);
     const std::int64_t tiles = ceil_div(ceil_div(op.width, n), threads);
     launch("embedding_backward", embedding_backward_position<T, n>, {op.sequence * tiles, threads}, stream,
            op.tokens.i32(), op.position_ids.i32(), op.dout.as<const T>(), op.dwords.f32(), op.dpositions.f32(), op.rows,

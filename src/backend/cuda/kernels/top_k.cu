@@ -182,7 +182,7 @@ __global__ void __launch_bounds__(threads) write_kept(float* residual, std::int6
   }
 }
 
-constexpr int tile = 4096;  // elements of the output that a block sums in shared memory
+constexpr int scatter_tile = 4096;  // elements of the output that a block sums in shared memory
 
 __device__ __forceinline__ std::int64_t first_not_below(const std::int32_t* indices, std::int64_t count,
                                                         std::int64_t index) {
@@ -203,11 +203,12 @@ __device__ __forceinline__ std::int64_t first_not_below(const std::int32_t* indi
 __global__ void __launch_bounds__(threads)
     scatter_add(const float* values, const std::int32_t* indices, std::int64_t parts, std::int64_t of_part, float* out,
                 std::int64_t n) {
-  HARNESS_SHARED(float, sums, tile);
+  HARNESS_SHARED(float, sums, scatter_tile);
   HARNESS_SHARED(std::int64_t, begins, threads);
   HARNESS_SHARED(std::int64_t, ends, threads);
-  const std::int64_t first = blockIdx.x * std::int64_t{tile}, end = first + tile < n ? first + tile : n;
-  for (int i = threadIdx.x; i < tile; i += threads) sums[i] = 0;
+  const std::int64_t first = blockIdx.x * std::int64_t{scatter_tile}, behind = first + scatter_tile,
+                     end = behind < n ? behind : n;
+  for (int i = threadIdx.x; i < scatter_tile; i += threads) sums[i] = 0;
   for (std::int64_t part = 0; part < parts; part += threads) {
     const std::int64_t own = part + threadIdx.x;
     if (own < parts) {
@@ -248,8 +249,8 @@ void run(Stream stream, const backend::Bound<program::TopK>& op, const backend::
 }
 
 void run(Stream stream, const backend::Bound<program::ScatterAdd>& op, const backend::KernelContext& /*context*/) {
-  launch("scatter_add", scatter_add, {ceil_div(op.out.count, tile), threads}, stream, op.values.f32(), op.indices.i32(),
-         op.parts, op.values.count / op.parts, op.out.f32(), op.out.count);
+  launch("scatter_add", scatter_add, {ceil_div(op.out.count, scatter_tile), threads}, stream, op.values.f32(),
+         op.indices.i32(), op.parts, op.values.count / op.parts, op.out.f32(), op.out.count);
 }
 
 }  // namespace harness::cuda
