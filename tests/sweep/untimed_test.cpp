@@ -35,6 +35,7 @@ class GreedyJob : public test::PlayedJob {
       return outcome;
     }
     sets.emplace_back(request.case_name, block.set.number, block.last);
+    profiled = std::get<job::RecordTimeline>(request.task).steps;
     job::TimelineSamples timeline;
     timeline.step_s = step_s;
     timeline.gradient = {2.0 * static_cast<double>(request.settings.micro_batch_size), 1};
@@ -47,6 +48,7 @@ class GreedyJob : public test::PlayedJob {
   std::int64_t used_bytes = 0;  // per sequence of a micro-batch
   double step_s = 0;
   bool stops = false;
+  int profiled = 0;                                      // steps of the last block
   std::size_t tries = 0;                                 // that failed
   std::vector<std::tuple<std::string, int, bool>> sets;  // by block: its case, its set, whether it is the last
 
@@ -80,15 +82,18 @@ class Timelines : public ::testing::Test {
     ProgressLine progress(err, ProgressStyle::blocks);
     EXPECT_EQ(record_timelines(job, plan_, {}, machine, recorder, progress), job.stops);
     sets_ = job.sets;
+    profiled_ = job.profiled;
     return recorder;
   }
   plan::Plan plan_ = planned();
   std::vector<std::tuple<std::string, int, bool>> sets_;
+  int profiled_ = 0;
 };
 
 TEST_F(Timelines, ACaseWhoseWorkersUseMoreThanTheyMayIsRefused) {
   ASSERT_EQ(plan_.cases.size(), 3u);
   EXPECT_TRUE(record(100 << 20).may_run(2));
+  EXPECT_EQ(profiled_, 5);
   const Recorder recorder = record(200 << 20);
   EXPECT_TRUE(recorder.may_run(0));
   EXPECT_FALSE(recorder.may_run(2));
@@ -147,6 +152,7 @@ TEST_F(Timelines, OfAnOperationThoseOfASettingRunInOneWorkerSet) {
   plan_ = plan::prepare(e, 1, {});
   ASSERT_EQ(plan_.cases.size(), 6u);
   const Recorder recorder = record(0);
+  EXPECT_EQ(profiled_, 1) << "a step repeats the operation";
   const std::string size = plan_.cases[2].name;
   EXPECT_THAT(sets_, ::testing::ElementsAre(std::tuple("baseline", 0, false), std::tuple(size, 0, true),
                                             std::tuple("repetitions=3", 1, false),
