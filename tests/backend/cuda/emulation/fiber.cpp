@@ -2,7 +2,7 @@
 
 #include <sys/mman.h>
 
-#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -113,7 +113,11 @@ namespace {
 
 constexpr std::size_t stack_size = 256 * 1024;  // of address space; only touched pages take memory
 constexpr std::size_t end_of_stack = 64;
-[[maybe_unused]] constexpr char pattern = 0x5a;
+[[maybe_unused]] constexpr auto intact = [] {
+  std::array<char, end_of_stack> pattern{};
+  for (char& c : pattern) c = 0x5a;
+  return pattern;
+}();
 
 }  // namespace
 
@@ -132,7 +136,7 @@ Fiber::Fiber() : stack_bytes_(stack_size), context_(new Context) {
 #ifdef HARNESS_FIBER_ASAN
   __asan_poison_memory_region(memory_, end_of_stack);
 #else
-  std::memset(memory_, pattern, end_of_stack);
+  std::memcpy(memory_, intact.data(), end_of_stack);
 #endif
 }
 
@@ -150,7 +154,7 @@ Fiber::~Fiber() {
 
 void Fiber::must_be_within_its_stack() const {
 #ifndef HARNESS_FIBER_ASAN
-  if (std::all_of(memory_, memory_ + end_of_stack, [](char c) { return c == pattern; })) return;
+  if (std::memcmp(memory_, intact.data(), end_of_stack) == 0) return;
   std::fputs("emulated kernel: a thread overflowed its stack\n", stderr);
   std::abort();  // the overflow may have overwritten any memory below the stack
 #endif
