@@ -135,7 +135,7 @@ Field kinds_field(const char* key, bool backward, Software& software, Problems& 
                           KindCost cost;
                           const std::vector<Field> fields{Field::scalar("bytes", number(cost.bytes)),
                                                           Field::scalar("host", number(cost.host_operations))};
-                          if (read_map(problems, node, at, fields)) software.kinds[{name, backward}] = cost;
+                          if (read_map(problems, node, at, fields)) software.kinds[backward][name] = cost;
                         }));
 }
 
@@ -288,10 +288,10 @@ bool Calibration::has_measured(const Hardware& hardware) const {
 }
 
 KindCost Software::cost_of(const program::Operation& operation) const {
-  const std::string kind(program::name_of(operation.action));
   const bool backward = operation.label.phase == program::Phase::backward && !operation.label.recomputed;
   for (const bool own : {backward, false}) {
-    if (const auto found = kinds.find({kind, own}); found != kinds.end()) return found->second;
+    if (const auto found = kinds[own].find(program::name_of(operation.action)); found != kinds[own].end())
+      return found->second;
   }
   return {};
 }

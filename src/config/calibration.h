@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <functional>
 #include <map>
 #include <optional>
@@ -72,7 +73,7 @@ struct Software {
   /// Whether computations overlap tensor-parallel collectives; with sequence parallelism they always do.
   bool computes_beside_tensor = true;
   bool scatters_messages = false;  // each tensor rank sends a share to the next stage, which gathers the shares
-  std::map<std::pair<std::string, bool>, KindCost> kinds;  // by operation name and whether it is in the backward pass
+  std::array<std::map<std::string, KindCost, std::less<>>, 2> kinds;  // by operation name; [1]: in the backward pass
 
   KindCost cost_of(const program::Operation& operation) const;
 };
