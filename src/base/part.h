@@ -98,7 +98,8 @@ using Stretches = std::vector<Stretch>;
 /// Returns the union. Empty and reversed stretches cover nothing.
 inline Stretches united(std::vector<Stretch> stretches) {
   std::erase_if(stretches, [](const Stretch& s) { return !(s.start_s < s.end_s); });
-  std::ranges::sort(stretches, {}, &Stretch::start_s);
+  const auto start = &Stretch::start_s;
+  if (!std::ranges::is_sorted(stretches, {}, start)) std::ranges::sort(stretches, {}, start);  // mostly sorted already
   Stretches whole;
   for (const Stretch& next : stretches) {
     if (whole.empty() || next.start_s > whole.back().end_s) {
