@@ -164,7 +164,12 @@ std::vector<std::vector<std::string>> cells_of(const std::string& csv) {
 }
 
 std::string case_named(const std::string& name) {
-  store::Result result = test::samples::full();
+  static const store::Result sample = [] {
+    store::Result result = test::samples::full();
+    result.timeline.clear();  // thousands, which the table does not show
+    return result;
+  }();
+  store::Result result = sample;
   result.cases[4].name = name;
   const auto lines = cells_of(show_csv(result, analysis::summarise(result)));
   for (const auto& line : lines) EXPECT_EQ(line.size(), lines.front().size()) << escaped(name);
