@@ -101,7 +101,7 @@ std::optional<ModelFlop> flop_per_token(const config::Model& model) {
 PublishedSteps published_steps(const StepOfJob& step) {
   const auto flop = flop_per_token(step.model);
   if (!flop || step.model.sequence <= 0 || step.gpu.empty() || step.gpus <= 0) return {};
-  const std::vector<Row> rows = rows_of("steps.csv");
+  static const std::vector<Row> rows = rows_of("steps.csv");
   if (rows.empty()) return {};
   std::vector<Near> near;
   bool gpu_known = false;
@@ -172,7 +172,7 @@ std::string published_busbw(const std::string& gpu, std::int64_t nodes, const st
   constexpr double gib = 1024.0 * 1024 * 1024, giga = 1e9;
   const double size = static_cast<double>(bytes) / gib;
   if (size < 1 || nodes < 1) return "";
-  const std::vector<Row> rows = rows_of("busbw.csv");
+  static const std::vector<Row> rows = rows_of("busbw.csv");
   std::vector<Near> near;
   for (const Row& row : rows) {
     const double theirs = real_in(row, "nodes"), ratio = theirs / static_cast<double>(nodes);
