@@ -33,7 +33,7 @@ AllDevices ports_for_rules(const Node& node, Devices kind, Findings& out) {
   for (const Port& port : active) {
     if (!may_take(node, port)) continue;
     if (kind == Devices::infiniband && !is_infiniband(node.facts, port)) continue;
-    if (kind == Devices::roce && !is_roce(node.facts, port)) continue;
+    if (kind == Devices::roce && (!is_roce(node.facts, port) || is_spare(node, port))) continue;
     if (kind == Devices::counters) {
       for (const std::string& name : node.facts.under(port.key + "counter"))
         all.push_back({fmt::format("{} of {}", name, port.name()), port.key + "counter/" + name, node.facts});
@@ -46,7 +46,7 @@ AllDevices ports_for_rules(const Node& node, Devices kind, Findings& out) {
   if (active.empty()) {
     out.skip("no port is known to be active: see ib.state");
   } else if (all.empty()) {
-    out.skip("no active port of this kind that NCCL can take");
+    out.skip("no active port of this kind that NCCL would take");
   }
   return all;
 }

@@ -161,6 +161,8 @@ std::vector<Finding> judge(const Check& check, const Node& node, const Cluster& 
 bool no_ports(const Node& node, Findings& out);
 /// Whether NCCL can take the port: NCCL_IB_HCA does not leave it out, and a container was given its adapter.
 bool may_take(const Node& node, const Port& port);
+/// Whether NCCL prefers other ports that it can take: those of faster adapters, or equally fast ones near all GPUs.
+bool is_spare(const Node& node, const Port& port);
 /// The value of a variable for a rank: from its environment, else from /etc/nccl.conf. "": not set.
 std::string setting_of(const Node& node, const Rank& rank, const std::string& name);
 /// The setting of the node's first rank; "" if the node has no rank. Another check reports ranks that differ.

@@ -66,7 +66,32 @@ Verdict missed(const Node& node, const Cluster& cluster, const Port& port, const
   return most_are_active(equals) && !one_for_each_gpu && !nobody_uses_it ? Verdict::warn : Verdict::pass;
 }
 
+// Whether their traffic need not go through the processor.
+bool share_bridge(const Facts& facts, const std::string& gpu, const std::string& hca) {
+  const std::vector<std::string> a = pci_path(facts, "gpu/" + gpu), b = pci_path(facts, "hca/" + hca);
+  return !a.empty() && !b.empty() && a.front() == b.front();
+}
+
 }  // namespace
+
+// As ncclTopoGetLocal() of NCCL's src/graph/topo.cc chooses: the fastest ports, and of these the nearest. A port that
+// is slower than its equals has a fault of its own: see ib.rate.
+bool is_spare(const Node& node, const Port& port) {
+  const Facts& facts = node.facts;
+  const std::vector<std::string> gpus = facts.under("gpu");
+  const auto board = [&](const Port& one) { return facts.text("hca/" + one.device + "/board"); };
+  const auto rate = [&](const Port& one) { return number_of(facts.text(one.key + "rate")); };
+  const auto is_near = [&](const Port& one) {
+    return std::ranges::any_of(gpus, [&](const auto& gpu) { return share_bridge(facts, gpu, one.device); });
+  };
+  std::size_t nearer = 0;
+  for (const Port& other : active_ports(facts)) {
+    if (!may_take(node, other)) continue;
+    if (rate(other) > rate(port) && board(other) != board(port)) return true;
+    if (rate(other) == rate(port) && is_near(other)) ++nearer;
+  }
+  return !gpus.empty() && nearer >= gpus.size() && !is_near(port);
+}
 
 void look::node_answers(const Node& node, const Cluster&, Findings& out) {
   if (node.facts.has("silent")) {

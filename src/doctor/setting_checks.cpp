@@ -98,7 +98,7 @@ constexpr auto debugging = std::to_array<Debugging>({
 void judge_gid_index(const Node& node, const std::string& index, Findings& out) {
   if (index == "-1") return;
   for (const Port& port : active_ports(node.facts)) {
-    if (!is_roce(node.facts, port) || !may_take(node, port)) continue;
+    if (!is_roce(node.facts, port) || !may_take(node, port) || is_spare(node, port)) continue;
     const machine::Reading& addresses = node.facts[port.key + "roce_addresses"];
     if (!addresses.ok()) {
       out.unknown("the addresses of " + port.name(), why_silent(addresses));

@@ -26,6 +26,8 @@ void write_ports(test::NodeTree& tree, const std::string& adapter, const NameVal
   for (const auto& [name, value] : files) tree.write("sys/class/infiniband/" + adapter + "/" + name, value);
 }
 
+const std::string no_address = "0000:0000:0000:0000:0000:0000:0000:0000";
+
 // Adds two adapters of another kind for storage and management: one without a cable, one slower.
 void add_others(test::NodeTree& tree) {
   for (const int number : {8, 9}) {
@@ -85,9 +87,25 @@ TEST(Nodes, EachFaultIsFoundAndNothingElse) {
          write_ports(tree, "mlx5_8", {{"board_id", "MT_0000000838"}});
        },
        {}},
+      {[](auto& tree) {  // a front-end without an address, or with small packets: NCCL has InfiniBand for each GPU
+         add_others(tree);
+         write_ports(tree, "mlx5_8", {{"ports/1/gids/3", no_address}, {"device/net/ens8np0/mtu", "1500"}});
+       },
+       {}},
+      {[](auto& tree) {  // the same, as fast as NCCL's ports, but far from the GPUs
+         add_others(tree);
+         write_ports(tree, "mlx5_8", {{"ports/1/rate", "400 Gb/sec (4X NDR)"}, {"ports/1/gids/3", no_address}});
+       },
+       {}},
       {[](auto&) {}, {}, "Ethernet"},
       {[](auto& tree) {
-         write_ports(tree, "mlx5_3", {{"ports/1/gids/3", "0000:0000:0000:0000:0000:0000:0000:0000"}});
+         add_others(tree);
+         write_ports(tree, "mlx5_8", {{"ports/1/gids/3", no_address}, {"device/net/ens8np0/mtu", "1500"}});
+       },
+       {},
+       "Ethernet"},
+      {[](auto& tree) {
+         write_ports(tree, "mlx5_3", {{"ports/1/gids/3", no_address}});
          write_ports(tree, "mlx5_4", {{"device/net/ens4np0/mtu", "1500"}});
        },
        {"fail ib.gid: port mlx5_3:1 has no RoCE v2 address of IPv4",
