@@ -96,7 +96,7 @@ constexpr auto debugging = std::to_array<Debugging>({
 
 // Reports an NCCL_IB_GID_INDEX that is no RoCE address of a port, and ports whose addresses cannot be read.
 void judge_gid_index(const Node& node, const std::string& index, Findings& out) {
-  if (index == "-1") return;
+  if (index == "-1" || setting_of(node, "NCCL_IB_ADDR_FAMILY") == "AF_INET6") return;
   for (const Port& port : active_ports(node.facts)) {
     if (!is_roce(node.facts, port) || !may_take(node, port) || is_spare(node, port)) continue;
     const machine::Reading& addresses = node.facts[port.key + "roce_addresses"];

@@ -109,7 +109,9 @@ TEST(Lint, ANetworkOfIpv6NeedsNoAddressOfIpv4) {
     tree.write(fmt::format("sys/class/infiniband/mlx5_{}/ports/1/gids/3", i),
                "fd00:0000:0000:0000:0000:0000:0000:0001");
   EXPECT_EQ(told_with(tree, {}).size(), 1u);
-  EXPECT_EQ(told_with(tree, {{"NCCL_IB_ADDR_FAMILY", "AF_INET6"}}), Lines{});
+  const std::pair<std::string, std::string> family{"NCCL_IB_ADDR_FAMILY", "AF_INET6"};
+  EXPECT_EQ(told_with(tree, {family}), Lines{});
+  EXPECT_EQ(told_with(tree, {family, {"NCCL_IB_GID_INDEX", "3"}}), Lines{});
 }
 
 TEST(Lint, ListsOfDevicesFitOrNot) {
