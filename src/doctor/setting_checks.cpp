@@ -2,6 +2,7 @@
 // NCCL that the linker finds.
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <map>
 #include <set>
 #include <string_view>
@@ -73,6 +74,11 @@ bool has_value(std::string_view list, std::string_view value) {
   return all_but != std::ranges::any_of(split(list, ','), [&](auto word) { return same_word(word, value); });
 }
 
+// The value that NCCL takes: the number at the start of an integer, such as 0 of "False". "": its default.
+std::string as_read(const std::string& name, const std::string& value) {
+  return value.empty() || !nccl::reads_integer(name) ? value : std::to_string(std::strtoll(value.c_str(), nullptr, 0));
+}
+
 // A setting for debugging that costs performance.
 struct Debugging {
   std::string_view name, costs;  // `costs`: a list of values; "": any value
@@ -80,6 +86,7 @@ struct Debugging {
 };
 constexpr auto debugging = std::to_array<Debugging>({
     {"NCCL_P2P_DISABLE", "1", "GPUs of a node exchange through host memory"},
+    {"NCCL_P2P_LEVEL", "LOC", "GPUs of a node exchange through host memory"},
     {"NCCL_SHM_DISABLE", "1", "processes of a node exchange over the network"},
     {"NCCL_IB_DISABLE", "^0", "no InfiniBand and no RoCE"},
     {"NCCL_NET", "Socket", "no InfiniBand and no RoCE"},
@@ -146,7 +153,8 @@ void judge_list(const Facts& facts, const std::string& name, const std::string& 
 bool wants_sockets(const Settings& settings) {
   const auto has = [&](const std::string& name, std::string_view list) {
     const auto at = settings.find(name);
-    return at != settings.end() && has_value(list, at->second);
+    const std::string read = at == settings.end() ? "" : as_read(name, at->second);
+    return !read.empty() && has_value(list, read);
   };
   return has("NCCL_IB_DISABLE", "^0") || has("NCCL_NET", "Socket");
 }
@@ -201,8 +209,9 @@ void look::env_values(const Node& node, const Cluster&, Findings& out) {
 
 void look::env_debugging(const Node& node, const Cluster&, Findings& out) {
   look_at_settings(node, out, "none", [&](const std::string& name, const std::string& value) {
+    const std::string read = as_read(name, value);
     for (const Debugging& row : debugging) {
-      if (row.name == name && (row.costs.empty() || has_value(row.costs, value)))
+      if (row.name == name && !read.empty() && (row.costs.empty() || has_value(row.costs, read)))
         out.warn(fmt::format("{}={}: {}", name, value, row.why), "unset it, or prove in a sweep that it helps");
     }
   });

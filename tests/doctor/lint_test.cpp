@@ -62,6 +62,31 @@ TEST(Lint, ValuesThatNcclMisreads) {
   EXPECT_EQ(told({{"NCCL_DEBUG", "warning"}}).size(), 1u);
 }
 
+// What a value costs depends on what NCCL reads, not on what is written.
+TEST(Lint, AValueThatNcclReadsAsOffCostsNothing) {
+  const std::string misread = "warn env.values: NCCL_IB_DISABLE=";
+  EXPECT_EQ(told({{"NCCL_IB_DISABLE", "False"}}),
+            Lines{misread + "False: NCCL expects a plain whole number and would silently read this as 0"});
+  EXPECT_EQ(told({{"NCCL_IB_DISABLE", ""}}), Lines{misread + ": NCCL would use its default"});
+  EXPECT_EQ(told({{"NCCL_IB_DISABLE", "1 "}, {"NCCL_SOCKET_NTHREADS", "4"}}).size(), 2u);  // it is on, and misspelt
+  EXPECT_EQ(told({{"NCCL_P2P_LEVEL", "LOC"}}),
+            Lines{"warn env.debugging: NCCL_P2P_LEVEL=LOC: GPUs of a node exchange through host memory"});
+}
+
+TEST(Lint, ANetworkOfAPluginNeedsThePlugin) {
+  const std::string found = "warn nccl.plugin_file: NCCL finds no plugin (libnccl-net.so), which NCCL_NET=";
+  for (const std::string name : {"IBext", "AWS Libfabric"})
+    EXPECT_EQ(told({{"NCCL_NET", name}}), Lines{found + name + " needs: it does not start"});
+  EXPECT_EQ(told({{"NCCL_NET", "ib"}}), Lines{});
+}
+
+// Adapters that NCCL_IB_HCA leaves out are no help to the GPUs beside them.
+TEST(Lint, AListOfAdaptersThatLeavesGpusWithoutOne) {
+  EXPECT_EQ(told({{"NCCL_IB_HCA", "=mlx5_0,mlx5_2,mlx5_4"}}),
+            Lines{"info topo.nearest: no active adapter that NCCL can take shares a PCIe bridge with 2 GPUs "
+                  "(0000:43:00.0, 0000:45:00.0): NCCL leaves GPUDirect RDMA off there"});
+}
+
 TEST(Lint, AGidIndexIsForRoceAlone) {
   EXPECT_EQ(told({{"NCCL_IB_GID_INDEX", "3"}}),
             Lines{"info env.without_effect: NCCL_IB_GID_INDEX has no effect on InfiniBand: only RoCE looks at it"});
