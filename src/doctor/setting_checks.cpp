@@ -245,19 +245,21 @@ void look::env_file(const Node& node, const Cluster&, Findings& out) {
 
 void look::nccl_plugin_file(const Node& node, const Cluster&, Findings& out) {
   if (!has_gpus(node.facts)) return out.skip("no NVIDIA GPU");
-  const std::string wanted = setting_of(node, "NCCL_NET_PLUGIN");
+  const std::string wanted = setting_of(node, "NCCL_NET_PLUGIN"), network = setting_of(node, "NCCL_NET");
   if (const std::string found = plugin_of(node, wanted.empty() ? "libnccl-net.so" : wanted); !found.empty())
     return out.pass(found);
   if (const auto& folders = node.facts["library"]; folders.unreadable())
     return out.unknown("the linker's folders", folders.why);
-  const std::string needs_it = has_efa(node.facts)                              ? "EFA"
+  const bool will_fail = !network.empty() && !has_value("IB,Socket", network);
+  const std::string needs_it = will_fail                                        ? "NCCL_NET=" + network
+                               : has_efa(node.facts)                            ? "EFA"
                                : !wanted.empty() && wanted != "none"            ? "NCCL_NET_PLUGIN=" + wanted
                                : setting_of(node, "NCCL_COLLNET_ENABLE") == "1" ? "SHARP (NCCL_COLLNET_ENABLE=1)"
                                                                                 : "";
   if (needs_it.empty()) return out.pass("none, and none is needed");
   out.warn(
-      fmt::format("NCCL finds no plugin ({}), which {} needs: it goes on without",
-                  wanted.empty() ? "libnccl-net.so" : wanted, needs_it),
+      fmt::format("NCCL finds no plugin ({}), which {} needs: {}", wanted.empty() ? "libnccl-net.so" : wanted, needs_it,
+                  will_fail ? "it does not start" : "it goes on without"),
       "let LD_LIBRARY_PATH lead to aws-ofi-nccl (EFA; NCCL_NET_PLUGIN=ofi where its file is libnccl-net-ofi.so) or "
       "to HPC-X (SHARP), inside of a container too; or unset the variable");
 }
