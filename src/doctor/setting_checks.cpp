@@ -134,11 +134,15 @@ void judge_list(const Facts& facts, const std::string& name, const std::string& 
   }
   for (const std::string& word : list.names) {
     const auto is_whole = [&](const std::string& device) { return device.substr(0, device.find(':')) == word; };
-    const auto fits_more = [&](const std::string& device) { return list.matches(word, device) && !is_whole(device); };
+    const auto fits = [&](const std::string& device) { return list.matches(word, device); };
+    const auto fits_more = [&](const std::string& device) { return fits(device) && !is_whole(device); };
     if (!list.exact && std::ranges::any_of(all, is_whole) && std::ranges::any_of(all, fits_more)) {
       out.warn(fmt::format("{}={}: {} is also the beginning of other names", name, value, word),
                fmt::format("write {}={}={}", name, list.all_but ? "^" : "", join(list.names, ",")));
     }
+    if (adapters && !list.all_but && !chosen.empty() && std::ranges::none_of(all, fits))
+      out.warn(fmt::format("{}={}: {} fits no adapter here", name, value, quote(word)),
+               "correct it: blanks count, and adapters that are not named are not used");
   }
   if (adapters) return;
   // An interface that is down is no choice, unless it is asked for.

@@ -140,11 +140,15 @@ TEST(Lint, ANetworkOfIpv6NeedsNoAddressOfIpv4) {
 }
 
 TEST(Lint, ListsOfDevicesFitOrNot) {
-  EXPECT_EQ(told({{"NCCL_IB_HCA", "=mlx5_0,mlx5_1"}}), Lines{});
+  EXPECT_EQ(told({{"NCCL_IB_HCA", "=mlx5_0,mlx5_2,mlx5_4,mlx5_6"}}), Lines{});
   EXPECT_EQ(
       told({{"NCCL_IB_HCA", "mlx4"}}),
       Lines{"fail env.devices: NCCL_IB_HCA=mlx4 fits nothing here: mlx5_0:1, mlx5_1:1, mlx5_2:1, mlx5_3:1, mlx5_4:1, "
             "mlx5_5:1, mlx5_6:1, mlx5_7:1"});
+  EXPECT_EQ(told({{"NCCL_IB_HCA", "=mlx5_0,mlx5_2,mlx5_4,mlx5_6, mlx5_7"}}),
+            Lines{"warn env.devices: NCCL_IB_HCA==mlx5_0,mlx5_2,mlx5_4,mlx5_6, mlx5_7: ' mlx5_7' fits no adapter "
+                  "here"});
+  EXPECT_EQ(told({{"NCCL_IB_HCA", "^mlx5_bond"}}), Lines{});
   EXPECT_EQ(told({{"NCCL_SOCKET_IFNAME", "lo"}}),
             Lines{"warn env.devices: NCCL_SOCKET_IFNAME=lo allows lo: no way to other nodes"});
 }
