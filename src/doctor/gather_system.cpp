@@ -57,12 +57,14 @@ void add_processor(const Tree& tree, Facts& facts) {
   if (info.ok()) facts.set("os/virtual", guest ? "yes" : "no");
 }
 
-// Kubernetes' containerd leaves no other trace than the driver's files of the container's GPUs, mounted one by one.
+// Kubernetes' containerd leaves no other trace than what it mounts: a pod's message of its end, and the driver's files
+// of the container's GPUs, one by one; with CDI (Container Device Interface), not even these.
 void add_container(const Tree& tree, Facts& facts) {
   const Reading group = tree.bytes("proc/1/cgroup");
   const std::string mounts = tree.bytes("proc/self/mountinfo").text;
   const bool inside = tree.exists(".dockerenv") || tree.exists("run/.containerenv") ||
                       mounts.find(" /proc/driver/nvidia ") != std::string::npos ||
+                      mounts.find(" /dev/termination-log ") != std::string::npos ||
                       std::ranges::any_of(std::initializer_list<const char*>{"docker", "kubepods", "containerd", "lxc"},
                                           [&](const char* word) { return group.text.find(word) != std::string::npos; });
   if (inside || group.ok()) facts.set("os/container", inside ? "yes" : "no");

@@ -244,7 +244,9 @@ void look::topo_nearest(const Node& node, const Cluster&, Findings& out) {
   const Facts& facts = node.facts;
   const std::vector<std::string> gpus = gpus_of_job(node);
   std::set<std::string> adapters;
-  for (const Port& port : active_ports(facts)) adapters.insert(port.device);
+  for (const Port& port : active_ports(facts)) {
+    if (may_take(node, port)) adapters.insert(port.device);
+  }
   if (gpus.empty() || adapters.empty()) return out.skip("no pairs of a GPU and an active adapter");
   if (is_grace(facts)) return out.skip("Grace's adapters are not below the GPUs' switches");
   if (is_virtual(facts)) return out.skip("a virtual machine hides the switches; NCCL_TOPO_FILE may tell NCCL of them");
@@ -255,16 +257,16 @@ void look::topo_nearest(const Node& node, const Cluster&, Findings& out) {
     if (pci_path(facts, key).empty()) return out.unknown("the place of " + key, "/sys does not tell");
   }
   for (const std::string& gpu : gpus) {
-    // Traffic of devices that share no bridge goes through the processor.
-    const std::string root = pci_path(facts, "gpu/" + gpu).front();
-    const auto is_near = [&](const std::string& hca) { return pci_path(facts, "hca/" + hca).front() == root; };
+    const auto is_near = [&](const std::string& hca) { return share_bridge(facts, gpu, hca); };
     if (std::ranges::none_of(adapters, is_near)) far.push_back(gpu);
   }
   if (far.empty()) return out.pass("one below the same bridge as each GPU");
   out.add(adapters.size() >= gpus.size() ? Verdict::warn : Verdict::info,
-          fmt::format("no active adapter shares a PCIe bridge with {} ({}): NCCL leaves GPUDirect RDMA off there",
+          fmt::format("no active adapter that NCCL can take shares a PCIe bridge with {} ({}): NCCL leaves GPUDirect "
+                      "RDMA off there",
                       plural(std::ssize(far), "GPU"), join_first(far, 3)),
-          "is its adapter's port down (ib.state)? if there is no other slot, measure NCCL_NET_GDR_LEVEL=PHB and SYS");
+          "is its adapter's port down (ib.state), or not in NCCL_IB_HCA? if there is no other slot, measure "
+          "NCCL_NET_GDR_LEVEL=PHB and SYS");
 }
 
 }  // namespace harness::doctor

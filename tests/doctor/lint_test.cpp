@@ -121,7 +121,9 @@ TEST(Lint, APortThatNcclIsToLeaveOutIsNotJudged) {
   }
   Node node = tree.node(8, test::healthy_gpus());
   const std::pair<std::string, std::string> index{"NCCL_IB_GID_INDEX", "3"};
-  EXPECT_EQ(told_with(node, {{"NCCL_IB_HCA", "^=mlx5_6,mlx5_7"}, index}), Lines{});
+  EXPECT_EQ(told_with(node, {{"NCCL_IB_HCA", "^=mlx5_6,mlx5_7"}, index}),
+            Lines{"info topo.nearest: no active adapter that NCCL can take shares a PCIe bridge with 2 GPUs "
+                  "(0000:43:00.0, 0000:45:00.0): NCCL leaves GPUDirect RDMA off there"});
   // Two of ib.rate, one of ib.gid and of ib.mtu, two of env.devices.
   EXPECT_EQ(told_with(node, {{"NCCL_IB_HCA", "mlx5"}, index}).size(), 6u);
   for (Rank& rank : node.ranks) rank.facts.set("env/NCCL_IB_HCA", fmt::format("=mlx5_{}", rank.rank));

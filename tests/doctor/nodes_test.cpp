@@ -199,13 +199,20 @@ TEST(Nodes, AContainerWithSomeOfTheAdapters) {
   for (int i = 1; i < 8; ++i) {
     const std::string adapter = fmt::format("mlx5_{}", i);
     tree.remove(fmt::format("dev/infiniband/uverbs{}", i));
-    write_ports(tree, adapter, {{"ports/1/gids/3", "0000:0000:0000:0000:0000:0000:0000:0000"}});
+    write_ports(tree, adapter, {{"ports/1/gids/3", no_address}});
   }
   write_ports(tree, "mlx5_1", {{"ports/1/state", "1: DOWN"}});
   EXPECT_EQ(told(tree).size(), 3u);  // ib.state, ib.gid and ib.verbs: no container
+  const Lines given{
+      "info ib.verbs: adapter mlx5_1, adapter mlx5_2, adapter mlx5_3, 4 more: the container may have been given others "
+      "only",
+      "info topo.nearest: no active adapter that NCCL can take shares a PCIe bridge with 6 GPUs (0000:23:00.0, "
+      "0000:25:00.0, 0000:33:00.0, 3 more): NCCL leaves GPUDirect RDMA off there"};
+  tree.write("proc/self/mountinfo", "604 600 8:1 /pod /dev/termination-log rw - ext4 /dev/sda1 rw");  // CDI
+  EXPECT_EQ(told(tree), given);
+  tree.remove("proc/self/mountinfo");
   tree.write(".dockerenv", "");
-  EXPECT_EQ(told(tree), Lines{"info ib.verbs: adapter mlx5_1, adapter mlx5_2, adapter mlx5_3, 4 more: the container "
-                              "may have been given others only"});
+  EXPECT_EQ(told(tree), given);
 }
 
 // No ECC, no NVLink, no GPUDirect RDMA, a small BAR: normal for GeForce.
