@@ -79,8 +79,9 @@ void add_device(const Tree& tree, Facts& facts, const std::string& key, const st
   facts.set(key + "/path", tree.resolved(folder));
   facts.set(key + "/numa", tree.line(folder + "/numa_node"));
   facts.set(key + "/cpus", tree.line(folder + "/local_cpulist"));
-  const Reading mode = tree.line(folder + "/iommu_group/type");
-  facts.set(key + "/iommu", mode.access == Access::absent ? Reading{Access::read, "off", {}} : mode);
+  Reading mode = tree.line(folder + "/iommu_group/type");
+  if (mode.access == Access::absent && !tree.exists(folder + "/iommu_group")) mode = {Access::read, "off", {}};
+  facts.set(key + "/iommu", mode);
   Reading driver = tree.resolved(folder + "/driver");
   if (driver.ok()) driver.text = driver.text.substr(driver.text.rfind('/') + 1);
   facts.set(key + "/driver", driver.access == Access::absent ? Reading{Access::read, "none", {}} : driver);

@@ -125,17 +125,16 @@ void look::gpu_count(const Node& node, const Cluster&, Findings& out) {
   const std::string evidence = fmt::format("the bus has {}, NVIDIA's driver {}: not {}",
                                            plural(std::ssize(on_bus), "GPU"), by_driver.size(), join_first(missing, 3));
   if (is_container(facts)) return out.info(evidence + "; a container may have been given fewer");
-  out.fail(evidence, "look for Xid 79 in the kernel's log; reset or restart, then replace the GPU");
+  out.fail(evidence, by_driver.empty() ? "load NVIDIA's driver: `modprobe nvidia`, and see gpu.driver"
+                                       : "look for Xid 79 in the kernel's log; reset or restart, then replace the GPU");
 }
 
 void look::gpu_nvml(const Node& node, const Cluster&, Findings& out) {
   const Facts& facts = node.facts;
   if (!has_gpus(facts)) return out.skip("no NVIDIA GPU");
   const machine::Reading& nvml = facts["nvml"];
-  if (!nvml.ok()) {
-    return out.unknown("the GPUs' state", nvml.why.empty() ? "NVML tells of the running machine only" : nvml.why,
-                       "does `nvidia-smi` work on this node?");
-  }
+  if (nvml.why.empty() && !nvml.ok()) return out.unknown("the GPUs' state", "NVML tells of the running machine only");
+  if (!nvml.ok()) return out.unknown("the GPUs' state", nvml.why, "does `nvidia-smi` work on this node?");
   if (!facts.any("nvml")) return out.unknown("the GPUs' state", "NVML lists no GPU");
   std::vector<std::string> lost = facts.under("gpu");
   std::erase_if(lost, [&](const std::string& gpu) {

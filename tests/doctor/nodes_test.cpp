@@ -136,6 +136,24 @@ TEST(Nodes, AGpuThatFellOffTheBus) {
                                         "warn gpu.xid: Xid since the start: 79 at 0000:35:00 (1 time)"}));
 }
 
+TEST(Nodes, ANodeWithoutNvidiasDriver) {
+  test::Dgx tree;
+  tree.remove("proc/driver");
+  for (int i = 0; i < 8; ++i) tree.remove(fmt::format("sys/devices/{}/driver", test::gpu_place(i)));
+  const Diagnosis diagnosis = diagnose({tree.node(8)});
+  EXPECT_EQ(diagnosis.lines.at(0).check, "gpu.count");
+  EXPECT_EQ(diagnosis.lines.at(0).finding.remedy, "load NVIDIA's driver: `modprobe nvidia`, and see gpu.driver");
+}
+
+// Old kernels have groups without a type: whether they translate is unknown, not "off".
+TEST(Nodes, AnOldKernelDoesNotTellWhatItsIommuDoes) {
+  test::Dgx tree;
+  tree.remove("sys/devices/" + test::gpu_place(0) + "/iommu_group/type");
+  EXPECT_EQ(told(tree), Lines{"unknown pcie.iommu: iommu of GPU 0000:13:00.0 cannot be read: there is no such file"});
+  tree.remove("sys/devices/" + test::gpu_place(0) + "/iommu_group");
+  EXPECT_EQ(told(tree), Lines{});
+}
+
 // A hypervisor hides widths, speeds and NUMA nodes, and needs ACS: no fault.
 TEST(Nodes, AVirtualMachine) {
   test::Dgx tree("vm01");
