@@ -143,10 +143,10 @@ void gather_driver(const Tree& tree, Facts& facts) {
 }
 
 // Messages such as "NVRM: Xid (PCI:0000:1b:00): 79, pid=1", "nvidia-nvswitch1: SXid (PCI:0000:06:00.0): 20034, Fatal,
-// …" and "mlx5_core 0000:9a:00.0 ens2np0: Link down".
+// …", "mlx5_core 0000:9a:00.0 ens2np0: Link down" and "bnxt_en 0000:9a:00.0 ens2np0: NIC Link is Down".
 Facts kernel_events(const std::string& log) {
   static const std::regex xid(R"(NVRM: Xid \(PCI:([^)]{1,32})\): ([0-9]{1,5}))"),
-      sxid(R"(: SXid \(PCI:([^)]{1,32})\): ([0-9]{1,5}))"), adapter("mlx5_core ([0-9a-f:.]{1,32}[0-9a-f])");
+      sxid(R"(: SXid \(PCI:([^)]{1,32})\): ([0-9]{1,5}))"), adapter("(?:mlx5_core|bnxt_en) ([0-9a-f:.]{1,32}[0-9a-f])");
   std::map<std::string, std::map<std::string, int>> seen;  // by the name of the fact, then by event and place
   for (const char* name : {"severe_xid", "xid", "fatal_sxid", "sxid", "link_down"}) seen[name];
   std::string_view rest = log;
@@ -162,7 +162,7 @@ Facts kernel_events(const std::string& log) {
       ++seen[is_severe(found[2].str()) ? "severe_xid" : "xid"][place()];
     } else if (has(": SXid") && matches(sxid)) {
       ++seen[has(", Fatal,") ? "fatal_sxid" : "sxid"][place()];
-    } else if (has("Link down") && matches(adapter)) {
+    } else if ((has("Link down") || has("Link is Down")) && matches(adapter)) {
       ++seen["link_down"][found[1].str()];
     }
   }

@@ -72,10 +72,11 @@ TEST(Gather, TheKernelsLogHasXidsAndLinks) {
       "3,9,4,-;nvidia-nvswitch1: SXid (PCI:0000:06:00.0): 20034, Fatal, Link 48 LTSSM Fault Up\n"
       "4,9,4,-;nvidia-nvswitch0: SXid (PCI:0000:05:00.0): 12028, Non-fatal, Link 32 egress non-posted PRIV error\n"
       "6,9,4,-;mlx5_core 0000:9a:00.0 ens2np0: Link down\n"
+      "3,9,5,-;bnxt_en 0000:9b:00.0 ens3np0: NIC Link is Down\n"
       "6,9,5,-;e1000 eth0: Link down\n");
   EXPECT_EQ(facts.text("log/severe_xid"), "79 at 0000:1b:00 (2 times)");
   EXPECT_EQ(facts.text("log/xid"), "none");
-  EXPECT_EQ(facts.text("log/link_down"), "0000:9a:00.0 (1 time)");
+  EXPECT_EQ(facts.text("log/link_down"), "0000:9a:00.0 (1 time), 0000:9b:00.0 (1 time)");
   EXPECT_EQ(facts.text("log/fatal_sxid"), "20034 at 0000:06:00.0 (1 time)");
   EXPECT_EQ(facts.text("log/sxid"), "12028 at 0000:05:00.0 (1 time)");
 }
