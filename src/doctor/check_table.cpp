@@ -331,7 +331,7 @@ std::vector<Check> setting_table() {
       Check({"env.devices", "do lists of adapters and interfaces, and NCCL_IB_GID_INDEX, fit what there is",
              in_settings + ", /sys/class/infiniband, /sys/class/net", of_nccl_env, fail},
             look::env_devices),
-      Check({"env.files", "are the files there that settings name", in_environment, of_nccl_env}, ranks,
+      Check({"env.files", "are the files there that settings name", in_settings, of_nccl_env}, ranks,
             {{"missing_files", is({"none"}), warn, "{1}: the file is not there, and NCCL goes on without it",
               "correct the path, give the container the file, or unset the variable"}},
             "they are there"),

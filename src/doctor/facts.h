@@ -137,10 +137,11 @@ Facts gather_rank(const std::string& root);
 
 // The parts of gather_node(), in this order: later ones use the facts of earlier ones.
 
-void gather_system(const machine::Tree& tree, Facts& facts);  // CPUs, memory, kernel, clock
-void gather_pci(const machine::Tree& tree, Facts& facts);     // GPUs, adapters and the bridges above them
-void gather_ports(const machine::Tree& tree, Facts& facts);   // InfiniBand and RoCE; network interfaces
-void gather_driver(const machine::Tree& tree, Facts& facts);  // NVIDIA's modules, daemons and devices; NCCL's files
+void gather_system(const machine::Tree& tree, Facts& facts);     // CPUs, memory, kernel, clock
+void gather_pci(const machine::Tree& tree, Facts& facts);        // GPUs, adapters and the bridges above them
+void gather_ports(const machine::Tree& tree, Facts& facts);      // InfiniBand and RoCE; network interfaces
+void gather_driver(const machine::Tree& tree, Facts& facts);     // NVIDIA's modules, daemons and devices; NCCL's files
+void gather_nccl_file(const machine::Tree& tree, Facts& facts);  // /etc/nccl.conf: "nccl_conf/NCCL_ALGO"
 /// The libraries that the linker finds: "library/libnccl.so.2" and NCCL's network plugins. Each lists its files in
 /// search order; the first is the one that is loaded.
 void gather_libraries(const machine::Tree& tree, Facts& facts);

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <thread>
 #include <utility>
 
@@ -164,12 +163,15 @@ Facts gather_rank(const std::string& root) {
   status.text = machine::value_of(status.text, "Cpus_allowed_list");
   facts.set("bound/cpus", status);
   add_own_gpus(tree, facts);
+  for (const auto& [name, value] : job::recorded_environment(job::own_environment())) facts.set("env/" + name, value);
+  Facts file;
+  gather_nccl_file(tree, file);
   std::vector<std::string> missing;
-  for (const auto& [name, value] : job::recorded_environment(job::own_environment())) {
-    facts.set("env/" + name, value);
-    static const std::set<std::string_view> with_files{"NCCL_TOPO_FILE", "NCCL_GRAPH_FILE", "NCCL_CONF_FILE"};
-    if (with_files.contains(name) && value.starts_with('/') && !tree.exists(value.substr(1)))
-      missing.push_back(fmt::format("{}={}", name, value));
+  for (const std::string name :
+       {"NCCL_TOPO_FILE", "NCCL_GRAPH_FILE", "NCCL_CONF_FILE", "NCCL_NET_PLUGIN", "NCCL_TUNER_PLUGIN"}) {
+    const std::string own = "env/" + name, value = facts.has(own) ? facts.text(own) : file.text("nccl_conf/" + name);
+    for (const std::string& one : split_text(value, ","))  // since 2.27 some are lists
+      if (one.starts_with('/') && !tree.exists(one.substr(1))) missing.push_back(name + "=" + one);
   }
   facts.set("missing_files", missing.empty() ? "none" : join(missing, ", "));
   return facts;

@@ -50,20 +50,6 @@ std::string version_in(const std::string& line) {
   return std::regex_search(line, found, version) ? found[1].str() : "";
 }
 
-// Reads it as NCCL does (src/misc/param.cc): blanks belong to names and values, and the first line of a name counts.
-void add_nccl_file(const Tree& tree, Facts& facts, const std::string& path) {
-  const Reading file = tree.bytes(path);
-  if (file.unreadable()) facts.set("nccl_conf", file);
-  std::string_view rest = file.text;
-  while (!rest.empty()) {
-    const std::string line(machine::take_line(rest));
-    const std::size_t equals = line.find('=');
-    if (line.starts_with('#') || equals == std::string::npos) continue;
-    const std::string name = "nccl_conf/" + line.substr(0, equals);
-    if (!facts.has(name)) facts.set(name, line.substr(equals + 1));
-  }
-}
-
 // Kernels support dma-buf for RDMA since 5.12.
 bool kernel_has_dmabuf(const std::string& release) {
   int major = 0, minor = 0;
@@ -127,6 +113,20 @@ void add_folders_of(const Tree& tree, const std::string& path, std::vector<std::
 
 }  // namespace
 
+// Reads it as NCCL does (src/misc/param.cc): blanks belong to names and values, and the first line of a name counts.
+void gather_nccl_file(const Tree& tree, Facts& facts) {
+  const Reading file = tree.bytes("etc/nccl.conf");
+  if (file.unreadable()) facts.set("nccl_conf", file);
+  std::string_view rest = file.text;
+  while (!rest.empty()) {
+    const std::string line(machine::take_line(rest));
+    const std::size_t equals = line.find('=');
+    if (line.starts_with('#') || equals == std::string::npos) continue;
+    const std::string name = "nccl_conf/" + line.substr(0, equals);
+    if (!facts.has(name)) facts.set(name, line.substr(equals + 1));
+  }
+}
+
 void gather_driver(const Tree& tree, Facts& facts) {
   Reading version = tree.bytes("proc/driver/nvidia/version");
   const machine::Listing gpus = tree.names("proc/driver/nvidia/gpus");
@@ -139,7 +139,7 @@ void gather_driver(const Tree& tree, Facts& facts) {
     const Reading information = tree.bytes("proc/driver/nvidia/gpus/" + gpu + "/information");
     facts.set("driver/gpu/" + lower(gpu), machine::value_of(information.text, "Model"));
   }
-  add_nccl_file(tree, facts, "etc/nccl.conf");
+  gather_nccl_file(tree, facts);
 }
 
 // Messages such as "NVRM: Xid (PCI:0000:1b:00): 79, pid=1", "nvidia-nvswitch1: SXid (PCI:0000:06:00.0): 20034, Fatal,

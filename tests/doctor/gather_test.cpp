@@ -124,6 +124,17 @@ TEST(Gather, ARankTellsWhatItIsBoundTo) {
   EXPECT_EQ(facts.text("missing_files"), "none");
 }
 
+// Azure's images name the file of the topology there; a container may have one of the two.
+TEST(Gather, AFileThatNcclsFileNames) {
+  test::NodeTree tree("vm");
+  tree.write("etc/nccl.conf", "NCCL_TOPO_FILE=/opt/microsoft/ndv5-topo.xml\nNCCL_NET_PLUGIN=ofi,/opt/libnccl-net.so");
+  EXPECT_EQ(gather_rank(tree.path()).text("missing_files"),
+            "NCCL_TOPO_FILE=/opt/microsoft/ndv5-topo.xml, NCCL_NET_PLUGIN=/opt/libnccl-net.so");
+  tree.write("opt/libnccl-net.so", "");
+  tree.write("opt/microsoft/ndv5-topo.xml", "");
+  EXPECT_EQ(gather_rank(tree.path()).text("missing_files"), "none");
+}
+
 TEST(Gather, OnlyTheRealRootLocksMemoryBeyondItsLimit) {
   const std::string root = "CapEff:\t000001ffffffffff\n", user = "CapEff:\t0000000000000000\n",
                     all_users = "0          0 4294967295", one_user = "0       1000          1";
