@@ -225,7 +225,7 @@ void look::ib_state(const Node& node, const Cluster& cluster, Findings& out) {
             fmt::format("port {} is {} ({}); {} of {} ports of equal adapters are active", port.name(), state.text,
                         cable.empty() ? "?" : cable, equals.active, equals.nodes),
             state.text == "INIT" ? "its cable is up: start the subnet manager, or look why it ignores the port"
-                                 : "look at its cable, its switch port and `ibstat`");
+                                 : "look at its cable, its switch port, `ibstat` and, of Ethernet, `ip link`");
   }
   const std::size_t active = active_ports(facts).size();
   if (active == 0 && !spare.empty()) {
