@@ -322,6 +322,22 @@ TEST(Nodes, AnEfaNode) {
   EXPECT_EQ(told(tree), Lines{});
 }
 
+// The H100 as a card has three bridges of four links, and NVML lists all 18 of the chip (azurehpc-health-checks, issue
+// 162).
+TEST(Nodes, CardsWithBridges) {
+  test::Dgx tree;
+  machine::GpuReport gpus = test::healthy_gpus();
+  for (machine::GpuHealth& gpu : gpus.gpus) {
+    gpu.name = "NVIDIA H100 NVL";
+    gpu.fabric_state = gpu.fabric_status = std::nullopt;
+    gpu.fabric_health = std::nullopt;
+    for (const int link : {4, 5, 10, 11, 16, 17}) gpu.nvlinks[link] = false;
+  }
+  EXPECT_EQ(told(tree, 8, gpus), Lines{});
+  gpus.gpus[2].nvlinks[0] = false;
+  EXPECT_EQ(told(tree, 8, gpus), Lines{"fail gpu.nvlink: 11 of 12 NVLinks of GPU 0000:23:00.0 are active"});
+}
+
 TEST(Nodes, ADegradedNvlinkFabric) {
   test::Dgx tree;
   machine::GpuReport gpus = test::healthy_gpus();
