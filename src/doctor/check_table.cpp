@@ -170,12 +170,14 @@ std::vector<Check> link_table() {
             "addresses and manager are there"),
       Check({"ib.gid", "do RoCE ports have a v2 address", in_ports + "gids, gid_attrs", of_nccl_env}, roce,
             {{"roce_addresses", is_not({"none"}), fail, "{0} has no RoCE v2 address of IPv4",
-              "give its interface an IPv4 address, on every node"}},
+              "give its interface an IPv4 address, on every node; on a network of IPv6, set "
+              "NCCL_IB_ADDR_FAMILY=AF_INET6; "
+              "leave a port that is not for NCCL out (NCCL_IB_HCA=^NAME)"}},
             "RoCE v2 on every port", where_ipv6_is_wanted),
       Check({"ib.mtu", "is the MTU of RoCE large", "/sys/class/net/*/mtu", of_nccl_env}, roce,
             {{"interface_mtu", at_least(4200), warn,
               "the interface of {0} has an MTU of {1}: RDMA cannot send packets of 4096 bytes",
-              "set 9000 on the interfaces and switches"}},
+              "set 9000 on the interfaces and switches, or leave a port that is not for NCCL out (NCCL_IB_HCA=^NAME)"}},
             "large"),
       Check(
           {"ib.errors", "what have the ports counted", in_ports + "counters, hw_counters", of_nccl_env}, counters,
