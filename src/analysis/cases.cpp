@@ -14,6 +14,37 @@
 #include "machine/conditions.h"
 
 namespace harness::analysis {
+namespace {
+
+// Returns the name unchanged if it is of another variable, or from a file of another version.
+std::string short_change(const std::string& change) {
+  const std::size_t equals = std::min(change.find('='), change.size());
+  const std::string variable = change.substr(0, equals), value = change.substr(std::min(equals + 1, change.size()));
+  if (value == "true" || value == "false") return variable + (value == "true" ? " on" : " off");
+  if (variable != "layout" && variable != "env") return change;
+  config::Settings settings;
+  try {
+    config::find_variable(variable)->parse(settings, value);
+  } catch (const Error&) {
+    return change;
+  }
+  if (variable == "layout") {
+    const std::string label = program::label_of(settings.layout);
+    return label.empty() ? change : label;
+  }
+  std::vector<std::string> entries;
+  for (const auto& [name, text] : settings.env) entries.push_back(fmt::format("{}={}", name, text));
+  return join(entries, " ");
+}
+
+}  // namespace
+
+std::string short_name(const std::string& name) {
+  constexpr std::string_view between = " + ";
+  std::vector<std::string> changes = split_text(name, between);
+  for (std::string& change : changes) change = short_change(change);
+  return join(changes, between);
+}
 
 bool shares_processes(const store::Result& result) {
   std::set<std::int32_t> processes;

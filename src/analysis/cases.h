@@ -14,6 +14,10 @@ namespace harness::analysis {
 
 // The blocks of a result as evidence, and its cases: their settings, their ranks, and whether they train alike.
 
+/// Abbreviates the long parts of a case's name: "TP2 PP2" for a layout, "NCCL_ALGO=Ring" for env={NCCL_ALGO: Ring},
+/// "overlap_grad_reduce off" for overlap_grad_reduce=false; also within several changes joined by " + ".
+std::string short_name(const std::string& case_name);
+
 /// A finished block: when it ran, and the median of its timed steps.
 struct FinishedBlock {
   std::size_t index = 0;  // index in Result::blocks

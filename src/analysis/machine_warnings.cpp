@@ -72,7 +72,8 @@ void set_aside_warning(const store::Result& result, std::span<const LevelFinding
     for (const auto& row : level.set_aside) {
       const double of_others = static_cast<double>(all - row.set_aside) / std::max(blocks - row.blocks, 1);
       if (binomial_upper_tail(row.blocks, row.set_aside, std::clamp(of_others, usual, 0.99)) >= chance) continue;
-      suspects.push_back(fmt::format("{} of {} of {}", row.set_aside, row.blocks, result.case_at(row.case_index).name));
+      suspects.push_back(
+          fmt::format("{} of {} of {}", row.set_aside, row.blocks, short_name(result.case_at(row.case_index).name)));
     }
   }
   if (suspects.empty() && !(all > few * blocks)) return;
@@ -87,7 +88,7 @@ void set_aside_warning(const store::Result& result, std::span<const LevelFinding
 void two_states_warning(const Summary& summary, Warnings& warnings) {
   std::vector<std::string> names;
   for (const CaseSummary& row : summary.cases) {
-    if (row.effect && row.effect->two_states) names.push_back(row.name);
+    if (row.effect && row.effect->two_states) names.push_back(short_name(row.name));
   }
   if (names.empty()) return;
   warnings.push_back(
@@ -117,7 +118,7 @@ void guard_warnings(const store::Result& result, std::span<const LevelFindings> 
         "a block's time depends on the case that ran before it{}; it is longest after {}. So each block is held "
         "against the other blocks of its round instead of its neighbours, and the intervals are wider. Use more "
         "warm-up steps (measure.warmup_steps), or longer blocks.",
-        where(*carries), result.case_at(carries->carry_over).name));
+        where(*carries), short_name(result.case_at(carries->carry_over).name)));
   }
   const auto drifts = std::ranges::find_if(levels, [](const LevelFindings& level) { return level.widening > 1; });
   if (drifts != levels.end()) {

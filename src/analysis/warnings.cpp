@@ -55,7 +55,7 @@ void skipped_updates(const store::Result& result, const Summary& summary, Warnin
     warnings.push_back(
         fmt::format("{}: {} of {} timed steps were skipped by an overflow: their time lacks the update. With more "
                     "measure.warmup_steps the loss scale settles before the first timed step.",
-                    row.name, skipped, row.blocks * result.steps));
+                    short_name(row.name), skipped, row.blocks * result.steps));
   }
 }
 
@@ -66,7 +66,7 @@ void training(const store::Result& result, const Summary& summary, Warnings& war
     warnings.push_back(
         fmt::format("{} trains differently: {}. Both should compute the same result, so one of them is wrong; do not "
                     "trust its time. Compare both with `harness selftest`, try another value of {}, and report it.",
-                    row.name, row.trains_differently, variable.empty() ? "the variable" : variable));
+                    short_name(row.name), row.trains_differently, variable.empty() ? "the variable" : variable));
   }
 }
 
@@ -81,7 +81,7 @@ void limits(const store::Result& result, const Summary& summary, Warnings& warni
     warnings.push_back(
         fmt::format("impossible: {} reaches {}. Either the limit is stated too low, or something other than the "
                     "operation was timed: correct the number, or look at what the case changed.",
-                    row.name, excess));
+                    short_name(row.name), excess));
   }
 }
 
@@ -91,7 +91,7 @@ void peaks(const store::Result& result, const Summary& summary, Warnings& warnin
   double highest = 0;
   for (const CaseSummary& row : summary.cases) {
     if (!above_peak(row) || (row.rates && row.rates->impossible)) continue;
-    names.push_back(row.name);
+    names.push_back(short_name(row.name));
     highest = std::max(highest, *row.mfu);
   }
   if (names.empty()) return;
@@ -138,7 +138,7 @@ void too_few_rounds(const store::Result& result, const Summary& summary, bool ma
   int wanted = usual_rounds;
   for (const CaseSummary& row : summary.cases) {
     if (row.blocks == 0 || row.judgement.reason != Reason::too_few_rounds) continue;
-    names.push_back(row.name);
+    names.push_back(short_name(row.name));
     const int rounds_per_block = (rounds_over(result) + row.blocks - 1) / row.blocks;  // more than 1 if blocks failed
     wanted = std::max(wanted, usual_rounds * rounds_per_block);
   }
@@ -155,10 +155,11 @@ void unresolved(const store::Result& result, const Summary& summary, bool may_ex
   int needed = 0;
   for (const CaseSummary& row : summary.cases) {
     if (row.blocks == 0 || !is_unresolved(row)) continue;
-    open.push_back(row.name);
+    open.push_back(short_name(row.name));
     needed = std::max(needed, row.effect->rounds_needed);
     if (row.effect->high < 1 || row.effect->low > 1)
-      directions.push_back(fmt::format("{} takes {} time{}", row.name, row.effect->high < 1 ? "less" : "more",
+      directions.push_back(fmt::format("{} takes {} time{}", short_name(row.name),
+                                       row.effect->high < 1 ? "less" : "more",
                                        row.another_training ? " per token" : ""));
   }
   if (open.empty()) return;

@@ -97,7 +97,7 @@ SortedChanges sort_out(const store::Result& result, const analysis::Summary& sum
 std::string nothing_measured(const analysis::Summary& summary) {
   for (const analysis::CaseSummary& row : summary.cases) {
     if (row.status == store::CaseStatus::failed && !row.reason.empty())
-      return fmt::format("Nothing could be compared: {} failed: {}", row.name, row.reason);
+      return fmt::format("Nothing could be compared: {} failed: {}", short_name(row.name), row.reason);
   }
   return "No change has been measured.";
 }
@@ -118,8 +118,8 @@ std::string lost_words(const analysis::Summary& summary) {
   if (summary.lost.empty()) return "";
   const analysis::LostBlock& first = summary.lost.front();
   const std::string why = first.reason.substr(0, first.reason.find_first_of(";\n"));
-  return fmt::format(" Lost: {}, the first of {}{}.", plural(std::ssize(summary.lost), "block"), summary.at(first).name,
-                     why.empty() ? "" : " (" + why + ")");
+  return fmt::format(" Lost: {}, the first of {}{}.", plural(std::ssize(summary.lost), "block"),
+                     short_name(summary.at(first).name), why.empty() ? "" : " (" + why + ")");
 }
 
 // Removes the steps of other cases from the findings. Returns their short names.

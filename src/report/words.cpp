@@ -10,27 +10,6 @@
 namespace harness::report {
 namespace {
 
-// Returns the name unchanged if it is of another variable, or from a file of another version.
-std::string short_change(const std::string& change) {
-  const std::size_t equals = std::min(change.find('='), change.size());
-  const std::string variable = change.substr(0, equals), value = change.substr(std::min(equals + 1, change.size()));
-  if (value == "true" || value == "false") return variable + (value == "true" ? " on" : " off");
-  if (variable != "layout" && variable != "env") return change;
-  config::Settings settings;
-  try {
-    config::find_variable(variable)->parse(settings, value);
-  } catch (const Error&) {
-    return change;
-  }
-  if (variable == "layout") {
-    const std::string label = program::label_of(settings.layout);
-    return label.empty() ? change : label;
-  }
-  std::vector<std::string> entries;
-  for (const auto& [name, text] : settings.env) entries.push_back(fmt::format("{}={}", name, text));
-  return join(entries, " ");
-}
-
 // The largest unit in which the smallest value is at least 1.
 Scale choose(std::span<const double> values, std::initializer_list<Scale> from_largest) {
   double smallest = INFINITY;
@@ -55,13 +34,6 @@ std::string counted_outcomes(const std::vector<KnownChange>& changes, std::strin
 }
 
 }  // namespace
-
-std::string short_name(const std::string& name) {
-  constexpr std::string_view between = " + ";
-  std::vector<std::string> changes = split_text(name, between);
-  for (std::string& change : changes) change = short_change(change);
-  return join(changes, between);
-}
 
 std::size_t find_name(const std::vector<std::string>& names, const std::string& name) {
   for (std::size_t i = 0; i < names.size(); ++i)
@@ -181,8 +153,8 @@ std::string what_moved(std::vector<KnownChange> changes, double smallest_effect,
   if (fastest != changes.end()) {
     const std::string throughput =  // larger than the share of time saved; omitted if time is per unit of work
         per.empty() ? fmt::format(", {:.3g} x the throughput", 1 / fastest->ratio) : "";
-    return fmt::format("Fastest {}change: {}, {}{}{}", proven, fastest->name, how_much(*fastest, per), throughput,
-                       ending("faster"));
+    return fmt::format("Fastest {}change: {}, {}{}{}", proven, short_name(fastest->name), how_much(*fastest, per),
+                       throughput, ending("faster"));
   }
   const auto slowest = std::find_if(changes.rbegin(), changes.rend(),
                                     [](const KnownChange& change) { return change.outcome == "slower"; });
@@ -201,7 +173,7 @@ std::string other_trainings_words(std::vector<KnownChange> changes) {
   const auto is_faster = [](const KnownChange& change) { return change.outcome == "faster"; };
   std::vector<std::string> parts;
   for (const KnownChange& change : changes) {
-    if (is_faster(change)) parts.push_back(change.name + " " + how_much(change, ""));
+    if (is_faster(change)) parts.push_back(short_name(change.name) + " " + how_much(change, ""));
   }
   if (!parts.empty()) parts = {join_first(parts, max_named)};
   std::erase_if(changes, is_faster);

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/cases.h"
 #include "analysis/summary.h"
 #include "analysis/verdict.h"
 #include "base/text.h"
@@ -21,9 +22,7 @@
 
 namespace harness::report {
 
-/// Abbreviates the long parts of a case's name: "TP2 PP2" for a layout, "NCCL_ALGO=Ring" for env={NCCL_ALGO: Ring},
-/// "overlap_grad_reduce off" for overlap_grad_reduce=false; also within several changes joined by " + ".
-std::string short_name(const std::string& case_name);
+using analysis::short_name;
 
 /// The index of the case with this name or short name. Throws Error if there is none.
 std::size_t find_name(const std::vector<std::string>& names, const std::string& name);

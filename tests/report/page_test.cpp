@@ -134,7 +134,9 @@ TEST(Tornado, FromFastestToSlowestWithoutWhatWasNotHonoured) {
   const store::Result result = test::samples::full();
   const auto figure = tornado(result, analysis::summarise(result));
   ASSERT_TRUE(figure);
-  const auto at = [&](const std::string& name) { return figure->drawing.find(">" + escaped_markup(name) + "</div>"); };
+  const auto at = [&](const std::string& name) {
+    return figure->drawing.find(">" + escaped_markup(report::short_name(name)) + "</div>");
+  };
   // Case 3 was not honoured, 6 failed, 7 is impossible.
   EXPECT_EQ(at(result.cases[3].name), std::string::npos);
   EXPECT_EQ(at(result.cases[7].name), std::string::npos);

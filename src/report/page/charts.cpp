@@ -148,7 +148,7 @@ std::optional<report::Figure> tornado(const store::Result& result, const analysi
                          1000);
   chart.behind.line("zero", axis.at(0), -1000, axis.at(0), 1000);
   for (const analysis::CaseSummary* row : cases) {
-    chart.rows.push_back({report::label_of(result, *row),
+    chart.rows.push_back({report::short_name(report::label_of(result, *row)),
                           fmt::format("{} {}", report::change_of(row->effect), analysis::name_of(row->judgement)),
                           bar(axis, *row), verdict_class(*row), report::interval_of(row->effect)});
   }

@@ -259,7 +259,8 @@ report::Section timeline_section(const store::Result& result, const analysis::Fi
     for (const analysis::DrawnInterval& x : steps.back().second.intervals) length_s = std::max(length_s, x.end_s);
   }
   for (const auto& [row, step] : steps) {
-    const std::string title = fmt::format("One {} of {}.", analysis::step_in_parts(result), row->name);
+    const std::string title =
+        fmt::format("One {} of {}.", analysis::step_in_parts(result), report::short_name(row->name));
     section.add(timeline_chart(step, id_of("timeline", *row), title, length_s));
   }
   if (section.pieces.empty())

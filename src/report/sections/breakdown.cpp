@@ -197,7 +197,7 @@ Table straggler_table(const analysis::Stragglers& found) {
 
 void add_step(const store::Result& result, const analysis::Findings& findings, const analysis::StepFindings& step,
               const analysis::StepFindings* baseline, Section& section) {
-  section.add(Subheading{result.at(step).name});
+  section.add(Subheading{short_name(result.at(step).name)});
   section.add(Numbers{"", step_table(result, step, baseline)});
   // The bound of a training step and what to try do not apply to a single operation.
   if (measured_by(result) == Measured::training) add_bottleneck(result, findings.summary, step.bottleneck, section);

@@ -176,7 +176,7 @@ Section explanation_section(const store::Result& result, const analysis::Finding
   if (!explained.why_no_diagnosis.empty())
     section.add(Paragraph{fmt::format("There is no diagnosis: {}.", explained.why_no_diagnosis)});
   for (const analysis::CaseCompared& compared : explained.cases) {
-    section.add(Subheading{result.at(compared).name});
+    section.add(Subheading{short_name(result.at(compared).name)});
     section.add(Numbers{"", compared_table(compared, explained.of_prediction)});
   }
   if (!explained.not_predicted.empty()) {

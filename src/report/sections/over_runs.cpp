@@ -23,7 +23,7 @@ KnownChange known_change(const analysis::PooledCase& row) {
 std::string agreement_words(const analysis::Pool& pool) {
   std::vector<std::string> differing;
   for (const analysis::PooledCase& row : pool.cases) {
-    if (row.runs_differ) differing.push_back(row.name);
+    if (row.runs_differ) differing.push_back(short_name(row.name));
   }
   return differing.empty() ? "which agree" : "which disagree on " + join_first(differing, 3);
 }
@@ -92,8 +92,8 @@ std::string headline_of(const analysis::History& history) {
   std::vector<std::string> moved;
   for (const analysis::CaseHistory& row : history.cases) {
     if (analysis::moved(row.verdict)) {
-      moved.push_back(
-          fmt::format("{} {} between {}", row.name, change_words(row.largest->ratio), between(history, row)));
+      moved.push_back(fmt::format("{} {} between {}", short_name(row.name), change_words(row.largest->ratio),
+                                  between(history, row)));
     }
   }
   if (moved.empty()) return fmt::format("No change is proven over {} runs.", history.files.size());
