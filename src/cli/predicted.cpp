@@ -149,11 +149,7 @@ report::Table cases_table(const Upgrade& upgrade, const store::Result& result) {
                    {"MFU"},
                    {"speed-up"},
                    {.heading = "as predicted", .worth = 10}};
-  const auto mark = [&](const std::string& note) {
-    const auto known = std::ranges::find(table.notes, note);
-    const auto number = known - table.notes.begin() + 1;
-    return " " + (known == table.notes.end() ? table.note(note) : fmt::format("[{}]", number));
-  };
+  const auto mark = [&](const std::string& note) { return " " + table.note(note); };
   for (const CaseMoved& c : upgrade.cases) {
     const std::string name = report::short_name(result.at(c).name);
     if (!c.why_none.empty()) {

@@ -51,7 +51,7 @@ struct Table {
     rows.resize(values.size());
     for (std::size_t i = 0; i < values.size(); ++i) rows[i].push_back(cell_of(values[i]));
   }
-  /// Adds a note. Returns the mark of a cell that refers to it: "[1]".
+  /// Adds a note if no cell refers to it yet. Returns the mark of a cell that does: "[1]".
   std::string note(const std::string& text);
 
   /// Aligned, with two spaces between columns and no trailing spaces. colored: each cell in the colour of its tone.

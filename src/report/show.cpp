@@ -109,7 +109,9 @@ std::string what_was_found(const store::Result& result, const analysis::Summary&
   const std::string words = what_was_reached(result, summary) + moved;
   if (!words.empty()) return std::string(trim(words));
   if (found.changes == 0) return "Only the baseline was asked for: nothing to compare.";
-  if (found.measured == 0) return nothing_measured(summary);
+  const analysis::CaseSummary* baseline = summary.baseline();
+  if (found.measured == 0 || (baseline != nullptr && baseline->status == store::CaseStatus::failed))
+    return nothing_measured(summary);
   return "";
 }
 

@@ -196,8 +196,9 @@ std::vector<std::string> Table::legends() const {
 }
 
 std::string Table::note(const std::string& text) {
-  notes.push_back(text);
-  return fmt::format("[{}]", notes.size());
+  const auto known = std::ranges::find(notes, text) - notes.begin();
+  if (known == std::ssize(notes)) notes.push_back(text);
+  return fmt::format("[{}]", known + 1);
 }
 
 std::string Table::text(bool colored) const {

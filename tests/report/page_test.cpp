@@ -79,6 +79,14 @@ TEST(Page, IsWellFormedWhateverTheResult) {
   }
 }
 
+TEST(Page, FoldsATableWithAllThatExplainsIt) {
+  store::Result result = test::samples::nothing_moved();
+  EXPECT_THAT(page_of(result), HasSubstr("<details><summary>All cases</summary>"));
+  result.cases[2].status = store::CaseStatus::failed;
+  result.cases[2].reason = "rank 1 said no";
+  EXPECT_THAT(page_of(result), Not(HasSubstr("<summary>All cases")));
+}
+
 // Returns the figure with this id; "" if the page has none.
 std::string figure_in(const std::string& text, const std::string& id) {
   const std::size_t begin = text.find("<figure id=\"" + id + "\">");

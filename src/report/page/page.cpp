@@ -68,9 +68,9 @@ class Writer {
     if (piece.table.rows.empty()) return;
     if (piece.folded) out += "<details><summary>" + escaped_markup(piece.caption) + "</summary>";
     table(piece.table, piece.folded ? "" : piece.caption);
-    if (piece.folded) out += "</details>\n";
     (*this)(report::List{piece.table.legends()});
     (*this)(report::List{piece.table.notes, report::List::Mark::number});
+    if (piece.folded) out += "</details>\n";
   }
   void operator()(const report::Figure& piece) {
     out += fmt::format(R"(<figure id="{}"><figcaption><b>{}</b> {})", escaped_markup(piece.id),
@@ -229,7 +229,9 @@ report::Section changes_section(const store::Result& result, const analysis::Fin
   if (compares) section.add(tornado(result, findings.summary));
   if (compares && section.pieces.empty())
     section.add(report::Paragraph{"No change has been compared with the baseline."});
-  section.add(report::Numbers{compares ? "All cases" : "", report::case_table(result, findings.summary), compares});
+  report::Table cases = report::case_table(result, findings.summary);
+  const bool folded = compares && cases.notes.empty();  // a note says why a case has no bar above
+  section.add(report::Numbers{compares ? "All cases" : "", std::move(cases), folded});
   return section;
 }
 

@@ -84,8 +84,7 @@ int errors_at(const store::Result& result, const analysis::Summary& summary, std
 Cell change_cell(const analysis::CaseSummary& row, const analysis::Summary& summary, bool is_one_of_many,
                  Table& table) {
   std::vector<std::string> words{analysis::name_of(row.judgement)};
-  for (const std::string& note : case_notes(row, summary))
-    words.push_back(table.note(fmt::format("{}: {}", row.name, note)));
+  for (const std::string& note : case_notes(row, summary)) words.push_back(table.note(note));
   words.push_back(change_of(row.effect));
   std::erase(words, "");
   const std::string brief = join(words, " "), interval = interval_of(row.effect);
@@ -111,7 +110,7 @@ Table table_by_size(const store::Result& result, const analysis::Summary& summar
   const char* rate = on_bus ? "busbw" : "rate";
   Table table;
   for (const Row row : sizes) {
-    if (!row->reason.empty()) table.note(fmt::format("{}: {}", row->name, row->reason));
+    if (!row->reason.empty()) table.note(fmt::format("{}: {}", short_name(row->name), row->reason));
   }
   const auto sized = std::ranges::find(result.cases, store::CaseRole::point, &store::ResultCase::role);
   table.add({.heading = on_bus ? "size B" : sized->variable, .words = !on_bus, .names_cases = true}, sizes,

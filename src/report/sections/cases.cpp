@@ -163,8 +163,7 @@ Table case_table(const store::Result& result, const analysis::Summary& summary) 
   add(judged, [&](const analysis::CaseSummary& row) {
     if (row.role == store::CaseRole::point && row.judgement.reason == analysis::Reason::baseline) return Cell();
     Cell verdict(analysis::name_of(row.judgement), tone_of(row.judgement));
-    for (const std::string& note : case_notes(row, summary))
-      verdict.text += " " + table.note(fmt::format("{}: {}", brief_name(result, row), note));
+    for (const std::string& note : case_notes(row, summary)) verdict.text += " " + table.note(note);
     return verdict;
   });
   table.remove_empty_columns();

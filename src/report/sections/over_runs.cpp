@@ -174,7 +174,7 @@ Answer text_of(const analysis::Pool& pool, const CompareReport& report, bool who
   add(verdict_column, [&](const Row& row) {
     Cell verdict(pooled_verdict(row), tone_of(row.judgement));
     if (const std::vector<std::string> remarks = pooled_remarks(report.files, row); !remarks.empty())
-      verdict.text += " " + table.note(fmt::format("{}: {}", row.name, join(remarks, "; ")));
+      verdict.text += " " + table.note(join(remarks, "; "));
     return verdict;
   });
   Answer text{.how_to_read = how_to_read(pool, report)};
