@@ -37,6 +37,7 @@ struct Table {
     bool words = false;
     int worth = stays;         // a table that is too wide drops the least first; of equals the left one
     bool names_cases = false;  // or sizes; arrange() may then select among the other columns of the table
+    std::string also = {};     // further names by which arrange() finds it, such as "verdict interval"
     std::string legend = {};   // a sentence or two about the column, printed below the table
   };
   std::vector<Column> columns;

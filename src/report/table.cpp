@@ -103,6 +103,10 @@ bool is_called(const std::string& heading, std::string_view name) {
   return words.find(wanted) != std::string::npos || lower(heading).starts_with(lower(name) + "/");
 }
 
+std::string names_of(const Table::Column& column) {
+  return column.heading + " " + column.also;
+}
+
 // All columns that a table of cases may have. A sweep that has just begun has few of them, and --follow may ask for
 // columns that appear later.
 std::vector<std::string> all_headings() {
@@ -118,30 +122,35 @@ bool has_selection(const Table& table) {
 
 // Throws Error for a column that none of the tables has.
 void check_columns(const std::vector<Table*>& tables, const std::vector<std::string>& wanted) {
-  std::vector<std::string> headings;
+  std::vector<std::string> headings, names;
   for (const Table* table : tables) {
     if (!has_selection(*table)) continue;
     for (const Table::Column& column : table->columns) {
+      names.push_back(names_of(column));
       if (std::ranges::find(headings, column.heading) == headings.end()) headings.push_back(column.heading);
     }
   }
   if (headings.empty()) return;
   for (const std::string& name : wanted) {
     const auto has_the_name = [&](const std::string& heading) { return is_called(heading, name); };
-    if (std::ranges::none_of(headings, has_the_name) && std::ranges::none_of(all_headings(), has_the_name))
+    if (std::ranges::none_of(names, has_the_name) && std::ranges::none_of(all_headings(), has_the_name))
       fail("--columns {}: there is no such column; allowed: {}", quote(name), join(headings, ", "));
   }
 }
 
-// Leaves a table that has none of the wanted columns as it is.
-void select_columns(Table& table, const std::vector<std::string>& wanted) {
+// Leaves a table that has none of the wanted columns as it is. Returns whether it has one.
+bool select_columns(Table& table, const std::vector<std::string>& wanted) {
   const auto is_wanted = [&](const Table::Column& column) {
-    return std::ranges::any_of(wanted, [&](const std::string& name) { return is_called(column.heading, name); });
+    return std::ranges::any_of(wanted, [&](const std::string& name) { return is_called(names_of(column), name); });
   };
-  if (std::ranges::none_of(table.columns, is_wanted)) return;
+  if (std::ranges::none_of(table.columns, is_wanted)) {
+    if (!wanted.empty()) table.left_out = fmt::format("--columns {}: not in this table. ", join(wanted, ","));
+    return false;
+  }
   for (std::size_t c = table.columns.size(); c-- > 1;) {
     if (!is_wanted(table.columns[c])) remove_column(table, c);
   }
+  return true;
 }
 
 // Removes the column of least worth if that is below `below` and adds its heading to `dropped`. Returns whether it did.
@@ -162,8 +171,7 @@ void put_brief_texts_in(Table& table) {
 }
 
 void fit(Table& table, const TableView& view) {
-  const bool selects = has_selection(table), keeps_columns = selects && !view.columns.empty();
-  if (selects) select_columns(table, view.columns);
+  const bool selects = has_selection(table), keeps_columns = selects && select_columns(table, view.columns);
   const auto is_too_wide = [&](const Table& shown) { return whole_width(widths_of(shown)) > view.width; };
   if (view.width == 0 || !is_too_wide(table)) return;
   put_brief_texts_in(table);
@@ -175,7 +183,7 @@ void fit(Table& table, const TableView& view) {
     wrapped_table = with_lines(table, widths_within(table, view.width));
   table = std::move(wrapped_table);
   if (!dropped.empty())
-    table.left_out = fmt::format("Left out to fit: {}{}.", join(dropped, ", "), selects ? " (--columns)" : "");
+    table.left_out += fmt::format("Left out to fit: {}{}.", join(dropped, ", "), selects ? " (--columns)" : "");
 }
 
 }  // namespace

@@ -338,6 +338,8 @@ TEST(Grid, ColumnsAreAskedForBySettingOrUnit) {
   };
   EXPECT_EQ(headings("baseline"), "    size B  baseline us  baseline GB/s");
   EXPECT_EQ(headings("change"), "    size B            halving_doubling change          out of place change");
+  EXPECT_EQ(headings("verdict"), headings("change"));
+  EXPECT_EQ(headings("busbw"), "    size B  baseline GB/s  halving_doubling GB/s  out of place GB/s");
   EXPECT_THAT(test::error_of([&] { headings("of place changed"); }), HasSubstr("there is no such column"));
 }
 

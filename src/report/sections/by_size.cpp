@@ -61,7 +61,7 @@ void add_numbers(const std::vector<SettingColumn>& settings, const char* what, i
   const Scale scale = scale_of(values);
   for (const SettingColumn& setting : settings) {
     const std::string heading = setting.label.empty() ? what : setting.label;
-    table.add({.heading = fmt::format("{} {}", heading, scale.unit), .worth = worth}, setting.at,
+    table.add({.heading = fmt::format("{} {}", heading, scale.unit), .worth = worth, .also = what}, setting.at,
               [&](const analysis::CaseSummary* row) {
                 const auto number = known(row);
                 return number ? scale.print(*number) : "";
@@ -152,7 +152,7 @@ Table table_by_size(const store::Result& result, const analysis::Summary& summar
   }
   const bool are_many = settings.size() > 3;  // with the baseline: three changes with intervals are 100 columns wide
   for (const SettingColumn& setting : std::span(settings).subspan(1)) {
-    table.add({.heading = setting.label + " change"}, setting.at,
+    table.add({.heading = setting.label + " change", .also = "verdict interval"}, setting.at,
               [&](Row row) { return row == nullptr ? Cell() : change_cell(*row, summary, are_many, table); });
   }
   std::string& legend = table.columns.front().legend;  // the column that no view leaves out
