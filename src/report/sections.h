@@ -81,6 +81,8 @@ inline constexpr const char* uses_heading = "in the step";
 inline const Table::Column case_column{.heading = "case", .words = true, .names_cases = true};
 inline const Table::Column change_column{.heading = "change"};
 Table::Column interval_column(double confidence);
+/// In narrow tables the ends share their unit: "[-12.9, -11.1] %".
+Cell interval_cell(double low, double high);
 inline const Table::Column verdict_column{.heading = "verdict", .words = true};
 /// The name of a case, with its short name for narrow tables.
 Cell case_cell(const std::string& name);
@@ -190,6 +192,8 @@ Answer text_of(const analysis::Reproduction& reproduction, const CompareReport& 
 Answer text_of(const analysis::Pool& pool, const CompareReport& report, bool whole);
 Answer text_of(const analysis::History& history, const CompareReport& report, bool whole);
 
+/// The lines, unless `whole` only the first eight and how many more there are.
+std::vector<std::string> first_lines(std::vector<std::string> lines, bool whole);
 /// The table with its rows in their order: all if `whole`, else the eight heaviest, and a caption that counts the
 /// others. `weights`: of each row; infinite weight always stays.
 Numbers heaviest_rows(Table table, const std::vector<double>& weights, bool whole);

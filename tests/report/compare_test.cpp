@@ -83,6 +83,38 @@ TEST(Compare, WhatToKnowOfTheVerdictComesBeforeTheTable) {
   const std::string text = show(files.report, Format::text);
   EXPECT_LT(text.find("is unreliable"), text.find("B step"));
   EXPECT_LT(text.find("The same run is on both sides"), text.find("B step"));
+  EXPECT_LT(text.find("Another run of the same may differ"), text.find("B step"));
+}
+
+TEST(Compare, SaysWhatFailedAndKeepsTheIntervalOnATerminal) {
+  Files files;
+  store::Result failed = test::samples::sweep({"micro_batch_size=2", "micro_batch_size=4"}, {1, 1, 0.8, 1});
+  failed.cases[2].status = store::CaseStatus::failed;
+  failed.cases[3].status = store::CaseStatus::impossible;
+  for (store::ResultBlock& block : failed.blocks) {
+    if (block.case_index == 3) block.status = store::BlockStatus::pending;
+  }
+  files.add("a.h5", failed);
+  files.add("b.h5", failed);
+  files.compare(1);
+  Document document = compare_document(files.report, false);
+  arrange(document, {.width = 80});
+  const std::string text = write_text(document, 80);
+  EXPECT_LT(text.find("! 1 case failed in b.h5"), text.find("B step"));
+  EXPECT_THAT(text, AllOf(HasSubstr("95 % interval  verdict"), HasSubstr("  impossible\n")));
+}
+
+TEST(Compare, OfWhatOneSideLacksAFewLinesAreEnough) {
+  Files files;
+  std::vector<std::string> changes;
+  for (int i = 2; i < 14; ++i) changes.push_back(fmt::format("micro_batch_size={}", i));
+  files.add("a.h5", test::samples::sweep(changes, std::vector<double>(14, 1)));
+  files.add("b.h5", test::samples::sweep({}, {1, 1}));
+  files.compare(1);
+  EXPECT_THAT(write_text(compare_document(files.report, false)),
+              AllOf(HasSubstr("micro_batch_size=9 is only in"), Not(HasSubstr("micro_batch_size=10 is only in")),
+                    HasSubstr("Not compared: 4 more: -v shows them.")));
+  EXPECT_THAT(write_text(compare_document(files.report, true)), HasSubstr("micro_batch_size=13 is only in a.h5"));
 }
 
 TEST(Compare, AHistoryColoursWhatIsProvenAndDoesWithoutCountsFirst) {
@@ -120,7 +152,7 @@ TEST(Compare, AScreenHasTheEightRowsThatMovedMost) {
   const auto rows_of = [&](bool whole) {
     std::vector<std::string> rows;
     const Document document = compare_document(files.report, whole);
-    for (const auto& row : std::get<Numbers>(document.sections[1].pieces[2]).table.rows) rows.push_back(row[0].text);
+    for (const auto& row : std::get<Numbers>(document.sections[1].pieces[3]).table.rows) rows.push_back(row[0].text);
     return rows;
   };
   EXPECT_THAT(rows_of(false), ::testing::ElementsAre("baseline", "baseline_again", "micro_batch_size=3",

@@ -63,16 +63,6 @@ std::string rounds_of(const analysis::CaseSummary& row, int planned) {
   return join(words, " ");
 }
 
-// In narrow tables interval ends share their unit: "[-12.9, -11.1] %".
-Cell interval_cell(const std::optional<analysis::Effect>& effect) {
-  Cell cell = interval_of(effect);
-  const std::size_t end = cell.text.rfind(" %]"), first = cell.text.find(" %");
-  if (end == std::string::npos) return cell;
-  cell.brief = cell.text.substr(0, end) + "] %";
-  if (first < end) cell.brief.erase(first, 2);
-  return cell;
-}
-
 std::string brief_name(const store::Result& result, const analysis::CaseSummary& row) {
   return short_name(label_of(result, row));
 }
@@ -115,6 +105,15 @@ Cell case_cell(const std::string& name) {
   return cell;
 }
 
+Cell interval_cell(double low, double high) {
+  Cell cell = interval_words(low, high);
+  const std::size_t end = cell.text.rfind(" %]"), first = cell.text.find(" %");
+  if (end == std::string::npos) return cell;
+  cell.brief = cell.text.substr(0, end) + "] %";
+  if (first < end) cell.brief.erase(first, 2);
+  return cell;
+}
+
 // Verdicts rest on it, so it is the last of the optional columns to be dropped.
 Table::Column interval_column(double confidence) {
   return {.heading = interval_heading(confidence), .worth = essential + 20};
@@ -150,7 +149,9 @@ Table case_table(const store::Result& result, const analysis::Summary& summary) 
     Table::Column change = change_column;
     if (!per_what(result).empty()) change.heading += measured_by(result) == Measured::collective ? "/byte" : "/FLOP";
     add(change, [](const analysis::CaseSummary& row) { return change_of(row.effect); });
-    add(interval_column(result.confidence), [](const analysis::CaseSummary& row) { return interval_cell(row.effect); });
+    add(interval_column(result.confidence), [](const analysis::CaseSummary& row) {
+      return row.effect ? interval_cell(row.effect->low, row.effect->high) : Cell();
+    });
     add({.heading = "rounds",
          .worth = 43,
          .legend =

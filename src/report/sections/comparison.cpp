@@ -35,12 +35,10 @@ Section differences_section(const CompareReport& report, bool whole) {
     return section;
   }
   section.add(Paragraph{"What differs besides the times:"});
-  const std::size_t all = report.differences.size(), shown = whole ? all : std::min(all, most_rows);
-  List lines;
-  for (const analysis::Difference& difference : std::span(report.differences).first(shown))
-    lines.items.push_back(difference_line(report.files, difference));
-  if (shown < all) lines.items.push_back(fmt::format("{} more: -v shows them", all - shown));
-  section.add(std::move(lines));
+  std::vector<std::string> lines;
+  for (const analysis::Difference& difference : report.differences)
+    lines.push_back(difference_line(report.files, difference));
+  section.add(List{first_lines(std::move(lines), whole)});
   return section;
 }
 
@@ -72,7 +70,7 @@ Numbers case_rows(const analysis::Comparison& comparison, bool whole) {
     if (!row.measured_on_both()) return std::string();
     return is_told(row.judgement) ? change_words(row.ratio) : "~";
   });
-  add(interval_column(comparison.confidence), [](const Row& row) { return interval_words(row.low, row.high); });
+  add(interval_column(comparison.confidence), [](const Row& row) { return interval_cell(row.low, row.high); });
   // The samples of a side's value and its interval: runs, or blocks of one run.
   const auto sample =
       comparison.between_runs ? &analysis::MeasuredCase::run_seconds : &analysis::MeasuredCase::block_seconds;
@@ -83,13 +81,17 @@ Numbers case_rows(const analysis::Comparison& comparison, bool whole) {
   add({.heading = "A MFU", .worth = 30}, [](const Row& row) { return share_words(row.first.mfu); });
   add({.heading = "B MFU", .worth = 30}, [](const Row& row) { return share_words(row.second.mfu); });
   add(verdict_column, [](const Row& row) -> Cell {
-    if (!row.measured_on_both()) return why_not(row);
+    if (!row.measured_on_both()) {
+      Cell why(why_not(row));
+      why.brief = row.impossible ? "impossible" : "not measured";
+      return why;
+    }
     return {analysis::name_of(row.judgement), tone_of(row.judgement)};
   });
   return heaviest_rows(std::move(table), weights, whole);
 }
 
-std::vector<std::string> how_to_read(const analysis::Comparison& comparison) {
+std::vector<std::string> how_to_read(const analysis::Comparison& comparison, bool whole) {
   std::vector<std::string> notes;
   if (comparison.predicted) {
     notes.push_back(fmt::format(
@@ -109,11 +111,10 @@ std::vector<std::string> how_to_read(const analysis::Comparison& comparison) {
         comparison.between_runs
             ? "n counts runs. The interval is between runs: Welch's t (trimmed, after Yuen, from five runs a side) on "
               "the logarithms of the runs' median step times."
-            : "Variation between runs is not estimated: that needs at least three runs on each side. n counts blocks, "
-              "and the interval comes from the scatter of blocks within runs. It is a lower bound of the uncertainty: "
-              "another allocation of the same machine may differ by more than these verdicts allow for.");
+            : "n counts blocks; the interval comes from their scatter within runs, a lower bound of the uncertainty.");
   }
-  for (const std::string& line : comparison.not_aligned) notes.push_back(fmt::format("Not compared: {}.", line));
+  for (const std::string& line : first_lines(comparison.not_aligned, whole))
+    notes.push_back(fmt::format("Not compared: {}.", line));
   return notes;
 }
 
@@ -260,6 +261,14 @@ double weight_of(const analysis::Change& change, store::CaseRole role) {
   return is_told(change.judgement) ? std::abs(std::log(change.ratio)) : 0;
 }
 
+std::vector<std::string> first_lines(std::vector<std::string> lines, bool whole) {
+  if (const std::size_t all = lines.size(); !whole && all > most_rows) {
+    lines.resize(most_rows);
+    lines.push_back(fmt::format("{} more: -v shows them", all - most_rows));
+  }
+  return lines;
+}
+
 Numbers heaviest_rows(Table table, const std::vector<double>& weights, bool whole) {
   std::vector<std::size_t> kept(table.rows.size());
   std::iota(kept.begin(), kept.end(), std::size_t{0});
@@ -278,12 +287,22 @@ Numbers heaviest_rows(Table table, const std::vector<double>& weights, bool whol
   return {std::move(caption), std::move(table)};
 }
 
-Answer text_of(const analysis::Comparison& comparison, const CompareReport&, bool whole) {
+Answer text_of(const analysis::Comparison& comparison, const CompareReport& report, bool whole) {
   std::vector<std::string> caveats;
+  for (const analysis::ComparedFile& file : report.files) {
+    if (const int failed = file.summary->failed_cases; failed > 0)
+      caveats.push_back(
+          fmt::format("{} failed in {}: times are from before that.", plural(failed, "case"), file.label));
+  }
   if (comparison.same_run) caveats.emplace_back("The same run is on both sides: agreement there is no evidence.");
   if (!comparison.baselines_differ.empty())
     caveats.push_back("--anyway compares baselines with different settings: " + comparison.baselines_differ + ".");
-  Answer answer{.how_to_read = how_to_read(comparison)};
+  if (!comparison.predicted && !comparison.between_runs && comparison.comparisons > 0) {
+    caveats.emplace_back(
+        "Another run of the same may differ by more than these verdicts allow for: that is estimated from at least "
+        "three runs a side (--with).");
+  }
+  Answer answer{.how_to_read = how_to_read(comparison, whole)};
   answer.said.add(Paragraph{headline_of(comparison), true});
   answer.said.add(Paragraph{fmt::format("A: {}. B: {}.", join(comparison.first, ", "), join(comparison.second, ", "))});
   if (!caveats.empty()) answer.said.add(List{std::move(caveats), List::Mark::warning});

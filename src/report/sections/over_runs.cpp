@@ -160,7 +160,7 @@ Answer text_of(const analysis::Pool& pool, const CompareReport& report, bool who
       [&](const Row& row) { return scale.print(row.measured.step_seconds); });
   add({.heading = "MFU", .worth = 30}, [](const Row& row) { return share_words(row.measured.mfu); });
   add(change_column, [](const Row& row) { return change_words(row.ratio); });
-  add(interval_column(pool.confidence), [](const Row& row) { return interval_words(row.low, row.high); });
+  add(interval_column(pool.confidence), [](const Row& row) { return interval_cell(row.low, row.high); });
   add({.heading = "runs", .worth = 60}, [&](const Row& row) {
     const bool all = row.n == static_cast<int>(report.files.size());
     return all ? std::to_string(row.n) : fmt::format("{} of {}", row.n, report.files.size());
@@ -209,7 +209,7 @@ Answer text_of(const analysis::Reproduction& reproduction, const CompareReport&,
       return fmt::format("{} {}", none ? "no verdict" : analysis::name_of(judged), change_words((row.*change).ratio));
     });
     add({.heading = side + " " + interval_heading(confidence), .worth = 20},
-        [change](const Row& row) { return interval_words((row.*change).low, (row.*change).high); });
+        [change](const Row& row) { return interval_cell((row.*change).low, (row.*change).high); });
     add({.heading = side + " n", .worth = 10},
         [change](const Row& row) { return (row.*change).n > 0 ? std::to_string((row.*change).n) : ""; });
   };
@@ -226,7 +226,7 @@ Answer text_of(const analysis::Reproduction& reproduction, const CompareReport&,
       "times cannot. Reproduced: proven faster on both, slower on both or the same on both. Not reproduced: it moved "
       "on one and is proven the same on the other. Undecided: there is no verdict on one side.",
       "n counts the rounds of a run; how much another run would differ is not estimated."};
-  for (const std::string& line : reproduction.only_in_one)
+  for (const std::string& line : first_lines(reproduction.only_in_one, whole))
     text.how_to_read.push_back(fmt::format("Not compared: {}.", line));
   return text;
 }
