@@ -111,7 +111,7 @@ Facts facts_of(const store::Result& r) {
   facts.push_back({"run", "ranks", std::to_string(r.ranks)});
   facts.push_back({"run", "nodes", std::to_string(r.nodes)});
   facts.push_back({"run", "state", store::name_of(r.state)});
-  facts.push_back({"program", "version", r.tool_version});
+  facts.push_back({"identity", "harness", r.tool_version});
   add_all("identity", r.identity, facts);
   facts.push_back({"machine", "devices", devices_of(r)});
   facts.push_back({"machine", "hosts", hosts_of(r)});

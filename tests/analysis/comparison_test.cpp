@@ -203,7 +203,7 @@ TEST(Differences, AreFoundWhereverTheyHide) {
   EXPECT_EQ(values("onednn"), (Values{"2.6", "3.1"}));
   EXPECT_EQ(values("nccl"), (Values{"absent", "2.28"}));
   EXPECT_EQ(values("NCCL_DEBUG"), (Values{"absent", "INFO"}));
-  EXPECT_EQ(values("version"), (Values{"0.1.0", "0.2.0"}));
+  EXPECT_EQ(values("harness"), (Values{"0.1.0", "0.2.0"}));
   EXPECT_EQ(values("devices"), (Values{"1 x NVIDIA H100", "1 x NVIDIA H200"}));
   EXPECT_EQ(values("hosts"), (Values{"node1", "node7"}));
   EXPECT_EQ(values("SM clock"), (Values{"unknown", "1500 MHz"}));
