@@ -147,7 +147,7 @@ std::string in_words(const RankedCombination& combination) {
 }
 
 std::vector<report::Cell> row_of(const plan::Plan& p, const std::string& place, const RankedCombination& c) {
-  const std::string distance = fmt::format("{:+.1f} %{}", 100 * c.distance, c.is_told_apart ? "" : ", not told apart");
+  const std::string distance = signed_percent(c.distance) + (c.is_told_apart ? "" : ", not told apart");
   return {place,
           report::case_cell(in_words(c)),
           show_seconds(c.predicted.step->step_s),

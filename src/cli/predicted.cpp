@@ -43,7 +43,7 @@ using report::Table;
 
 // The change as plain text: a coloured tone would overstate its certainty.
 std::string change_text(const PredictedCase& predicted) {
-  return fmt::format("{:+.1f} %{}", 100 * *predicted.change, predicted.too_close_to_call ? ", too close to call" : "");
+  return signed_percent(*predicted.change) + (predicted.too_close_to_call ? ", too close to call" : "");
 }
 
 // A row for each case that can run; "?": it has no prediction. For one operation if the step repeats one.

@@ -31,14 +31,17 @@ TEST(Predicted, TheAnswerStandsOnTheFirstLineAndItsTableAboveTheMemory) {
   EXPECT_THAT(text, ::testing::ContainsRegex("^Predicted, not measured: a step of the baseline takes [0-9.]+ m?s at an "
                                              "MFU of [0-9.]+ %"));
   EXPECT_LT(text.find("predicted step"), text.find("memory/rank"));
-  const auto words = [](const std::string& sweep) {
-    const std::string out =
-        say({"plan", shipped("job.yaml"), "--backend", "sim", "--ranks", "128", "--set", sweep}).out;
+  const auto of_job = [](const std::string& sweep) {
+    return say({"plan", shipped("job.yaml"), "--backend", "sim", "--ranks", "128", "--set", sweep}).out;
+  };
+  const auto words = [&](const std::string& sweep) {
+    const std::string out = of_job(sweep);
     return unwrapped(out.substr(0, out.find("\n\n")));
   };
   EXPECT_THAT(words("sweep={layout: [{tensor_parallel: 2}, {tensor_parallel: 4}]}"),
               AllOf(HasSubstr("; TP2 is fastest, with "), HasSubstr(" at an MFU of ")));
   EXPECT_THAT(words("sweep={overlap_grad_reduce: [false]}"), Not(HasSubstr("fastest")));
+  EXPECT_THAT(of_job("sweep={bucket_size: [26 MiB]}"), HasSubstr("  0.0 %, too close to call"));
 }
 
 TEST(Predicted, ProgramsReadTheSameInJson) {
