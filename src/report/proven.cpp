@@ -349,14 +349,20 @@ Export planned_case(const store::Result& result, const analysis::Summary& summar
   const std::int32_t index = find_case(result, case_name);
   const store::ResultCase& row = result.case_at(index);
   config::Settings settings;
+  std::vector<std::string> unknown;
   for (std::size_t v = 0; v < result.variables.size(); ++v) {
     const config::Variable* variable = config::find_variable(result.variables[v]);
-    if (variable == nullptr) fail("this version of harness knows no variable {}", quote(result.variables[v]));
-    if (!variable->fixed) variable->parse(settings, row.settings[v]);
+    if (variable == nullptr) {
+      unknown.push_back(fmt::format("{}={}", result.variables[v], row.settings[v]));
+    } else if (!variable->fixed) {
+      variable->parse(settings, row.settings[v]);
+    }
   }
   for (const auto& [name, value] : settings.env) config::check_env_entry(name, value);
   std::vector<std::string> about{fmt::format("All settings of {} in {} ({}): {}.", row.name, file,
                                              measured_what(result), outcome_words(summary.case_at(index)))};
+  if (!unknown.empty())
+    about.push_back(fmt::format("Without what this version of harness does not know: {}.", join(unknown, ", ")));
   if (config::traits_of(result.backend).predicts()) about.emplace_back("Predicted, not measured.");
   return all_settings(settings, result.backend, result.step_backend(),
                       result.points.empty() ? std::optional(result.model) : std::nullopt, std::move(about));
@@ -376,7 +382,9 @@ std::string next_configuration(const store::Result& result, const analysis::Summ
   if (!result.ranks_are_gpus())
     comment(fmt::format("Measured on backend {}: this says nothing about a GPU.", result.backend));
   if (!next.has_another_baseline())
-    comment("Nothing is proven faster: the baseline stays as it was. Only what is settled has left the lists.");
+    comment(fmt::format(
+        "{}: the baseline stays as it was. Only what is settled has left the lists.",
+        config::traits_of(result.backend).predicts() ? "Predicted, not measured" : "Nothing is proven faster"));
   for (const std::string& remark : next.remarks) comment(remark);
   return out + next.yaml();
 }

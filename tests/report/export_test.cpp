@@ -119,6 +119,15 @@ TEST(Export, WhatIsNotProvenIsRefused) {
   EXPECT_THAT(none, Not(HasSubstr("export ")));
 }
 
+TEST(Export, AVariableOfAnotherVersionIsNamedAndTheOthersAreExported) {
+  store::Result result = test::samples::sweep({"precision=bf16"}, {1, 1, 0.6});
+  result.variables.emplace_back("host_weather");
+  for (store::ResultCase& row : result.cases) row.settings.emplace_back("auto");
+  const Export settings = planned_case(result, analysis::summarise(result), "precision=bf16", "runs.h5");
+  EXPECT_THAT(export_text(settings, Framework::megatron),
+              AllOf(HasSubstr("--bf16"), HasSubstr("does not know: host_weather=auto.")));
+}
+
 // A cluster on which nothing ran says nothing about a single change.
 TEST(Export, ACaseThatFailedWithTheBaselineIsTriedAgain) {
   store::Result result = test::samples::sweep({"micro_batch_size=2"}, {1, 1, 0.9});
