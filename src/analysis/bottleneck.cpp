@@ -100,6 +100,7 @@ void set_roof(const store::Result& result, const CaseBreakdown& breakdown, const
 using Kind = BottleneckKind;
 constexpr double min_lever = 0.002;  // share of the step: less is not shown
 constexpr std::size_t max_levers = 10;
+constexpr double least_printed = 0.0005;  // as 0.1 %
 
 // Returns the roof of a part in seconds; nothing if it is not known. Recomputation has none: like waiting, it is
 // avoidable.
@@ -139,7 +140,7 @@ std::string parts_in_words(const Breakdown& mean, Kind kind, const std::map<Part
                            const Waterfall* waterfall) {
   std::vector<std::pair<double, Part>> parts;
   for (const auto& [part, share] : lost) {
-    if (kind_of(part) == kind && share > 0) parts.emplace_back(share, part);
+    if (kind_of(part) == kind && share >= least_printed) parts.emplace_back(share, part);
   }
   std::sort(parts.rbegin(), parts.rend());
   std::vector<std::string> words;

@@ -293,9 +293,9 @@ TEST(Grid, ABreakdownComparesStepsOfOneSize) {
     const std::size_t from = text.find("\nstep, profiled", text.find("\n" + name + "\n"));
     return text.substr(from + 1, text.find('\n', from + 1) - from - 1);
   };
-  EXPECT_THAT(line_of("message_size=1 GB"), ::testing::MatchesRegex("step, profiled +3.00 +100.0 %"));
+  EXPECT_THAT(line_of("message_size=1 GB"), ::testing::MatchesRegex("step, profiled +3000.00 +100.0 %"));
   EXPECT_THAT(line_of("allreduce_algorithm=halving_doubling at message_size=1 GB"),
-              ::testing::MatchesRegex("step, profiled +3.00 +6.00 +.3.00 +100.0 %"));
+              ::testing::MatchesRegex("step, profiled +3000.00 +6000.00 +.3000.00 +100.0 %"));
 }
 
 TEST(Grid, ErrorsOfTheControlCount) {

@@ -40,7 +40,7 @@ Table step_table(const store::Result& result, const analysis::StepFindings& step
   const analysis::Breakdown* before = baseline == nullptr ? nullptr : &baseline->breakdown.mean;
   const std::optional<analysis::Waterfall>& waterfall = step.waterfall;
   const bool predicts = config::traits_of(result.backend).predicts();
-  const Scale scale = scale_of_seconds(std::array{mean.step_s});
+  const Scale scale = scale_of_seconds(std::array{mean.step_s / 10});  // four digits at least
   Table table;
   table.columns = {{fmt::format("part of the {}", analysis::step_in_parts(result)), true},
                    {"baseline " + scale.unit},
