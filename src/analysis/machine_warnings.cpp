@@ -51,10 +51,10 @@ void changed_speed(const store::Result& result, std::span<const LevelFindings> l
   const auto most = std::ranges::max_element(levels, {}, change);
   if (most == levels.end() || !most->range) return;
   warnings.push_back(
-      fmt::format("the machine was {:.3g} % slower at {} than at {}. Look at what started or ended between on the "
+      fmt::format("the machine took {:.3g} times as long at {} as at {}. Look at what started or ended between on the "
                   "nodes, and let the machine run warm before a sweep. Verdicts take the machine's level out of each "
                   "block; step times, tokens/s and MFU do not.",
-                  100 * std::expm1(most->range->log_change), moment_of(result, most->range->slowest),
+                  std::exp(most->range->log_change), moment_of(result, most->range->slowest),
                   moment_of(result, most->range->fastest)));
 }
 
