@@ -23,6 +23,7 @@
 #include "job/sim/simulated_job.h"
 #include "report/sections.h"
 #include "store/atomic_file.h"
+#include "store/hdf5_file.h"
 #include "store/lock.h"
 #include "store/result_file.h"
 #include "sweep/probe.h"
@@ -112,7 +113,10 @@ void check_place(const std::string& path, const SweepOptions& options) {
 void check_output(const std::string& path, const SweepOptions& options, const plan::Plan& plan) {
   if (!options.resume.empty()) return;
   const bool predicts = config::traits_of(plan.experiment.backend).predicts();
-  if (!options.force && std::filesystem::exists(path))
+  const bool exists = std::filesystem::exists(path);
+  if (exists && std::filesystem::file_size(path) > 0 && !store::hdf5::File::is_hdf5(path))
+    fail("{} exists and is no result file: -o names another file", path);
+  if (!options.force && exists)
     fail("{} exists: {}--force replaces it, -o names another file", path,
          predicts ? "" : "--resume continues it if it was interrupted, ");
   store::require_space(path, sweep::needed_space(plan));

@@ -247,6 +247,10 @@ TEST_F(PredictedSweep, AsksForWhatItNeedsAndRefusesWhatItIsNot) {
   EXPECT_THAT(run({"hardware=l40s"}).err, HasSubstr("add `fabric: {node: 400 GB/s}`"));
   EXPECT_THAT(run({"backend=cpu", "hardware=none"}).err, HasSubstr("mpirun -np N"));
   EXPECT_FALSE(std::filesystem::exists(file_));
+  SweepOptions over = prediction(config_, config_, 16);
+  over.force = true;
+  EXPECT_THAT(simulate(over).err, HasSubstr("small.yaml exists and is no result file"));
+  EXPECT_EQ(test::text_of(config_), small_cluster);
 }
 
 }  // namespace
