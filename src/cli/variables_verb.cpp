@@ -78,7 +78,7 @@ Json map_of(const std::string& name, const std::vector<config::Key>& all) {
   return out;
 }
 
-constexpr std::size_t width = 100;
+constexpr std::size_t width = 78;  // of prose; two columns before it
 
 std::string backends_of(const config::Variable& v) {
   std::vector<std::string> names;

@@ -7,6 +7,7 @@
 #include "config/choice.h"
 #include "config/files.h"
 #include "config/registry.h"
+#include "report/document.h"
 #include "said.h"
 
 // `variables`, and the schema for editors, which must tell valid configurations from invalid ones.
@@ -39,6 +40,7 @@ TEST(Variables, AnEntryIsWhole) {
   EXPECT_THAT(output_of({.name = "nccl_algo"}), HasSubstr("sets       NCCL_ALGO in the workers' environment"));
   EXPECT_THAT(output_of({.name = "gemm"}), HasSubstr("also from_model"));
   EXPECT_THAT(output_of({.name = "workload"}), HasSubstr("no: the same for all cases"));
+  for (const std::string& line : split_text(output_of({}), "\n")) EXPECT_LE(report::columns_of(line), 80u) << line;
 }
 
 TEST(Variables, KeysAreFoundByTheirLastWordAndByTheirMap) {
