@@ -134,6 +134,8 @@ TEST_F(PredictedSweep, SaysWhereverItIsReadThatNothingWasMeasured) {
     EXPECT_THAT(say(reader).all(), AllOf(HasSubstr("redicted, not measured"), Not(HasSubstr("proven change:")),
                                          Not(HasSubstr("Whiskers"))));
   }
+  EXPECT_THAT(say({"report", "-o", "-", file_}).out,
+              AllOf(HasSubstr("part of the predicted step"), Not(HasSubstr("measured MFU"))));
   const auto json = say({"show", "--format", "json", file_}).json();
   for (const auto& row : json["cases"]) {
     const std::string verdict = row["judgement"];

@@ -178,11 +178,12 @@ report::Figure late_ranks_chart(const store::Result& result, const std::vector<d
     svg.text("tick", left - 0.01, (static_cast<double>(row) + 0.5) * cell + 4, Svg::Anchor::end,
              std::to_string(rows[row].first_node));
   }
-  svg.text("axis", left + (1 - left) / 2, height + 18, Svg::Anchor::middle, "GPU of the node");
+  svg.text("axis", left + (1 - left) / 2, height + 18, Svg::Anchor::middle,
+           result.ranks_are_gpus() ? "GPU of the node" : "rank of the node");
   svg.text("axis", 0, height + 18, Svg::Anchor::start, "node");
 
   report::Figure figure{.id = "late-ranks",
-                        .title = "How late each rank was, by node and GPU.",
+                        .title = "How late each rank was, by node.",
                         .caption = "Shares of the profiled step, means over cases."};
   for (std::size_t k = 0; k < names.size(); ++k) figure.legend.emplace_back(colours[k], names[k]);
   figure.drawing = svg.figure("late-ranks-drawing", height + 24, figure.title,

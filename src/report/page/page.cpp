@@ -244,7 +244,8 @@ report::Section losses_section(const store::Result& result, const analysis::Find
     const analysis::StepFindings* step = findings.step_of(*row);
     if (step == nullptr) continue;
     report::add_step(result, findings, *step, baseline, section);
-    if (step->waterfall) section.add(waterfall_chart(*step->waterfall, id_of("waterfall", *row), row->name));
+    if (step->waterfall && !findings.summary.predicted)  // the drawing is of measured steps
+      section.add(waterfall_chart(*step->waterfall, id_of("waterfall", *row), report::short_name(row->name)));
     if (store::is_reference(row->role)) baseline = step;
   }
   if (section.pieces.empty())
@@ -335,7 +336,7 @@ report::Document make_report(const store::Result& result, const analysis::Findin
   add(std::move(bandwidth));
   add(changes_section(result, findings));
   add(scaling_section(result, findings));
-  if (measured) add(losses_section(result, findings));
+  add(losses_section(result, findings));
   add(report::explanation_section(result, findings));
   add(timeline_section(result, findings));
   if (measured) {
