@@ -117,6 +117,19 @@ TEST_F(HardwareFile, WrongValuesHaveTheirPlace) {
                                       HasSubstr("did you mean bf16?")));
 }
 
+// A tensor core's rate doubles with each halving of the format; datasheets round.
+TEST(ShippedHardware, StatesThePeaksThatItsTensorCoresHave) {
+  for (const std::string& file : data_file_names(shipped_configs("hardware"))) {
+    const Hardware h = hardware_named(file);
+    const double bf16 = h.peak_flops(Precision::bf16), fp8 = h.peak_flops(Precision::fp8);
+    const double tf32 = h.peak_flops(Precision::tf32);
+    EXPECT_NEAR(fp8, h.compute_capability >= 89 ? 2 * bf16 : 0, 0.02 * fp8) << file;
+    if (tf32 > 0) {
+      EXPECT_NEAR(tf32, bf16 / 2, 0.02 * tf32) << file;
+    }
+  }
+}
+
 TEST_F(HardwareFile, IsFoundByTheNameOfTheDevice) {
   const auto found = [&](const char* device) { return find_hardware_for_device(device, folder_ / "a.yaml"); };
   write("slow", "name: Slow\nsource: x\npeak_flops: {bf16: 1 TFLOP/s}\n");
