@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "analysis/estimator.h"
 #include "analysis/published.h"
@@ -88,6 +89,21 @@ std::string blocks_text(const plan::Plan& p) {
              m.looks.size() == 1 ? "round" : "rounds", fmt::join(m.looks, ", "), first, p.schedule.size());
 }
 
+// The effect that one of the looks within `rounds` rounds detects with its share of the error (analysis::looks_of).
+double detected_effect(const config::Measure& m, int rounds, int comparisons, double noise) {
+  const std::vector<int> looks = m.looks.empty() ? std::vector{rounds} : m.looks;
+  const double total = m.looks.empty() ? rounds : m.rounds;
+  double least = std::numeric_limits<double>::infinity();
+  for (int before = 0; const int look : looks) {
+    const int at = std::min(look, rounds);
+    if (at == before) break;
+    const double confidence = 1 - (1 - m.confidence) * (at - before) / total;
+    least = std::min(least, analysis::resolvable_effect(at, comparisons, noise, m.smallest_effect, confidence));
+    before = at;
+  }
+  return least;
+}
+
 // The effect that `rounds` rounds can detect; "" if nothing is compared.
 std::string power_text(const plan::Plan& p, int rounds) {
   const config::Measure& m = p.experiment.measure;
@@ -99,7 +115,7 @@ std::string power_text(const plan::Plan& p, int rounds) {
   }
   std::vector<std::string> effects;
   for (const double noise : {0.002, 0.005, 0.01, 0.02}) {
-    const double effect = analysis::resolvable_effect(rounds, comparisons, noise, m.smallest_effect, m.confidence);
+    const double effect = detected_effect(m, rounds, comparisons, noise);
     if (!std::isfinite(effect)) break;
     effects.push_back(fmt::format("{:.2f} % ({}{:.1f} %)", effect * 100,
                                   effects.empty() ? "where blocks scatter around the machine's level by " : "",

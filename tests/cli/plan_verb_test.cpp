@@ -66,16 +66,20 @@ TEST(Plan, SaysHowToSpendNoMoreAndTakesACaseApart) {
 // The promised resolution is that of the procedure behind the verdicts.
 TEST(Plan, PromisesWhatTheSweepDetects) {
   const std::string laptop = shipped("laptop.yaml");
-  const auto promise = [&](int rounds) {
+  const auto promise = [&](int rounds, const std::string& until = "rounds") {
     return planned_by({.config = laptop,
-                       .overrides = {fmt::format("measure.rounds={}", rounds)},
+                       .overrides = {fmt::format("measure.rounds={}", rounds), "measure.until=" + until},
                        .only = {"baseline", "baseline_again", "micro_batch_size=4"},
                        .ranks = 2})
         .out;
   };
   const config::Measure m = config::load_experiment(laptop, {"measure.rounds=12"}).measure;
-  EXPECT_THAT(promise(12), HasSubstr(fmt::format("{:.2f} % (1.0 %)", 100 * analysis::resolvable_effect(
-                                                                               12, 1, 0.01, m.smallest_effect, 0.95))));
+  const auto detected = [&](double alpha) {
+    const double effect = analysis::resolvable_effect(12, 1, 0.01, m.smallest_effect, 1 - alpha);
+    return HasSubstr(fmt::format("{:.2f} % (1.0 %)", 100 * effect));
+  };
+  EXPECT_THAT(promise(12), detected(0.05));
+  EXPECT_THAT(promise(12, "settled"), detected(0.05 * 4 / 12));  // the look after 12 rounds, behind the one after 8
   EXPECT_THAT(promise(3), HasSubstr("3 rounds give no verdict: it takes 4 or more"));
   EXPECT_THAT(promise(3), HasSubstr("0.007963 GFLOP per token (0.008258 non-causal)"));  // by hand
   EXPECT_THAT(promise(4),
