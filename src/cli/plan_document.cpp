@@ -37,7 +37,7 @@ Table cases_table(const plan::Plan& p) {
     table.add(std::move(column), p.cases, [&](const Case& c) { return c.is_possible() ? text(c) : ""; });
   };
   table.add(report::case_column, p.cases, [](const Case& c) { return report::case_cell(c.name); });
-  add({.heading = "layout", .words = true}, [](const Case& c) { return program::text_of(c.layout); });
+  add({.heading = "layout", .words = true}, [](const Case& c) { return c.layout_text(); });
   add({.heading = "micro-batches", .worth = 40}, [](const Case& c) { return std::to_string(c.micro_batches); });
   add({.heading = "memory/rank",
        .legend = "memory/rank: the largest rank's planned peak; the other columns are of that rank in one step."},

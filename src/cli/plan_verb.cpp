@@ -137,7 +137,7 @@ Json head_of(const plan::Plan& plan, const char* schema) {
 }
 
 Json facts_of(const plan::PlannedCase& planned, const config::Experiment& experiment) {
-  return {{"layout", program::text_of(planned.layout)},
+  return {{"layout", planned.layout_text()},
           {"micro_batches", planned.micro_batches},
           {"memory_bytes", plan::planned_memory_bytes(experiment, planned)},
           {"tokens_per_step", planned.survey.tokens_per_step},

@@ -55,6 +55,13 @@ struct PlannedCase {
 
   bool is_possible() const { return impossible.empty(); }
   bool is_change() const { return !variable.empty(); }
+  /// The text of `layout`, whose data axis includes the ranks that share a sequence: "TP2 PP1 CP2 DP4".
+  std::string layout_text() const {
+    program::Layout shown = layout;
+    shown[program::Axis::context] = settings.context();
+    shown[program::Axis::data] /= settings.context();
+    return program::text_of(shown);
+  }
 };
 
 /// One block to run.

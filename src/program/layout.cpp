@@ -21,7 +21,10 @@ const char* name_of(Axis axis) {
 
 std::string text_of(const Layout& layout) {
   std::vector<std::string> sizes;
-  for (const Axis axis : visible_axes) sizes.push_back(fmt::format("{}{}", row_of(axis).short_name, layout[axis]));
+  for (const Axis axis : {Axis::tensor, Axis::pipeline, Axis::context, Axis::data}) {
+    if (axis == Axis::context && layout[axis] == 1) continue;
+    sizes.push_back(fmt::format("{}{}", row_of(axis).short_name, layout[axis]));
+  }
   return fmt::format("{}", fmt::join(sizes, " "));
 }
 

@@ -77,7 +77,7 @@ struct Layout {
   int neighbour(int rank, Axis axis, int offset) const;
   bool operator==(const Layout&) const = default;
 };
-/// "TP2 PP1 DP4": the sizes of visible_axes.
+/// "TP2 PP1 DP4", with "CP2" before the last where ranks share sequences.
 std::string text_of(const Layout& layout);
 /// Short form, with the configured axes that are divided: "TP2", "TP2 PP4"; "TP1 PP1" if none is.
 std::string label_of(const Layout& layout);

@@ -272,6 +272,9 @@ TEST_F(BestTest, TheOverridesEndAContextAxis) {
   const std::string text = said({"--best", "1", "--set", "baseline.layout={context_parallel: 2}", "--set",
                                  "sweep={layout: [{tensor_parallel: 1, pipeline_parallel: 1, context_parallel: 1}]}"});
   EXPECT_THAT(text, HasSubstr("--set 'baseline.layout.context_parallel=1'"));
+  // The ranks of a sequence are no replicas.
+  EXPECT_THAT(said({"--set", "baseline.layout={tensor_parallel: 2, context_parallel: 2}", "--only", "baseline"}),
+              HasSubstr("TP2 PP1 CP2 DP4"));
 }
 
 // Compares with a separate `plan` of each of the 18 combinations.
