@@ -114,8 +114,9 @@ class Search {
     if (plan::why_too_large(planned, bytes, memory, "needs").empty())
       return predict_case(plan_, network_, planned, surveyor.take_step());
     PredictedCase predicted;
-    predicted.cause =
-        fmt::format("needs more memory than a rank has ({}, {})", show_bytes(memory.bytes), memory.source);
+    const double cap = planned.settings.memory_cap;
+    predicted.cause = fmt::format("needs more memory than a rank has ({}{}, {})", cap != 1 ? percent(cap) + " of " : "",
+                                  show_bytes(memory.bytes), memory.source);
     return predicted;
   }
 
