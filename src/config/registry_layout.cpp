@@ -175,7 +175,7 @@ std::vector<Variable> layout_variables() {
        .allowed = "{tensor_parallel: N, pipeline_parallel: N}",
        .examples = {"{tensor_parallel: 2}", "{tensor_parallel: 4}"},
        .help = "how the model is cut; data_parallel is what remains: ranks / (tensor * pipeline). In a prediction, "
-               "context_parallel: N cuts each sequence",
+               "context_parallel: N cuts each sequence; a layout of the other two sizes has 1",
        .parts = layout_parts(),
        .parse = parse_layout,
        .print = print_layout,

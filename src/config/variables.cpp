@@ -65,8 +65,8 @@ bool read_parts(const Variable& variable, const YamlNode& node, const std::strin
     good = good && std::ranges::find(variable.parts, child.key) != variable.parts.end();
   }
   read_map(problems, node, key, fields);
-  if (good || !parse_together(variable, node, together)) return good;
-  problems = problems_before;
+  if (!parse_together(variable, node, together)) return good;
+  if (!good) problems = problems_before;
   settings = std::move(together);
   return true;
 }

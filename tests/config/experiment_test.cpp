@@ -141,6 +141,15 @@ TEST(Experiment, EachChangeDiffersFromTheBaselineInItsVariableAlone) {
   }
 }
 
+// A whole layout means the same as in the text that names the case.
+TEST(Experiment, AWholeLayoutWithoutAContextAxisHasNone) {
+  const Experiment e = test::loaded(
+      "backend: sim\nhardware: h100-sxm\nmodel: gpt3-125m\nbaseline: {layout: {context_parallel: 2}}\n"
+      "sweep: {layout: [{tensor_parallel: 2, pipeline_parallel: 1}, {tensor_parallel: 2}]}\n");
+  EXPECT_EQ(e.changes[0].settings.context(), 1);
+  EXPECT_EQ(e.changes[1].settings.context(), 2);
+}
+
 TEST(Experiment, ByteOrderMarkWindowsLineEndsAndCommentsAreFine) {
   std::string text = "\xef\xbb\xbf# a comment\n";
   for (const char c : test::issue_example()) text += c == '\n' ? std::string("\r\n") : std::string(1, c);
