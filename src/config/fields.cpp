@@ -44,7 +44,10 @@ void report_unknown(Problems& problems, const YamlNode& child, const std::string
   } else if (first) {
     text += "; allowed: " + join(allowed, ", ");
   }
-  problems.add(child.key_place, dotted(prefix, shown), text);
+  // The key that it stands for ends the advice. That key has its problem here, and is not missing as well.
+  std::string_view meant = std::string_view(advice).substr(advice.find_last_of(" .") + 1);
+  if (meant.ends_with('?')) meant.remove_suffix(1);
+  problems.add(child.key_place, dotted(prefix, shown), text, meant.empty() ? "" : dotted(prefix, meant));
 }
 
 void read_list(Problems& problems, const YamlNode& value, const std::string& path, const Field& field) {
@@ -166,7 +169,7 @@ bool read_map(Problems& problems, const YamlNode& node, const std::string& prefi
     const std::string path = dotted(prefix, field.about.name);
     if (const YamlNode* child = node.find(field.about.name)) {
       read_field(problems, *child, path, field);
-    } else if (field.about.required) {
+    } else if (field.about.required && !problems.concern(path)) {
       problems.add(node.place, path, "missing; it has no default");
     }
   }

@@ -31,8 +31,8 @@ class Problems {
   std::string where(const Place& place) const;
   /// Whether the place is the key of an override, which is written as a full path.
   bool is_override_key(const Place& place) const;
-  /// Adds one line, "where: key: message". Omits an empty key.
-  void add(const Place& place, std::string_view key, std::string_view message);
+  /// Adds one line, "where: key: message". Omits an empty key. `of`: the key that it concerns, if that is another.
+  void add(const Place& place, std::string_view key, std::string_view message, std::string_view of = "");
   bool empty() const { return lines_.empty(); }
   /// Whether this key has a problem, so that its value is unknown.
   bool concern(std::string_view key) const;

@@ -275,11 +275,11 @@ std::string Problems::where(const Place& place) const {
   return source.has_lines ? fmt::format("{}:{}:{}", source.label, place.line, place.column) : source.label;
 }
 
-void Problems::add(const Place& place, std::string_view key, std::string_view message) {
+void Problems::add(const Place& place, std::string_view key, std::string_view message, std::string_view of) {
   std::string text = where(place);
   if (!key.empty()) text += fmt::format(": {}", escaped(key));
   text += fmt::format(": {}", message);
-  lines_.push_back({place, std::string(key), std::move(text)});
+  lines_.push_back({place, std::string(of.empty() ? key : of), std::move(text)});
 }
 
 bool Problems::concern(std::string_view key) const {

@@ -14,6 +14,7 @@ namespace {
 
 using test::complaint;
 using test::TemporaryFolder;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // Replaces a text that the example must contain.
@@ -279,6 +280,14 @@ TEST(BrokenConfigs, AMisspeltKeyIsTheOneProblemOfItsCase) {
     EXPECT_THAT(message, HasSubstr("micro_batch_sise: unknown key; did you mean micro_batch_size?"));
     EXPECT_EQ(std::ranges::count(message, '\n'), 0) << message;
   }
+}
+
+// What a key of another name was meant to say is not missing as well.
+TEST(BrokenConfigs, AMisnamedKeyIsNotMissing) {
+  const std::string message = test::complaint_about(
+      "bakend: cpu\nbaseline: {}\nmodel: {num_layers: 2, hiden: 64, num_attention_heads: 2, vocab: 256}\n");
+  EXPECT_EQ(std::ranges::count(message, '\n'), 4) << message;
+  EXPECT_THAT(message, AllOf(HasSubstr("model.sequence: missing"), HasSubstr("model.num_layers: unknown key")));
 }
 
 TEST(BrokenConfigs, AnUnknownWorkloadHidesNothing) {
