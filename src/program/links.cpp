@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <variant>
 
 #include "program/count.h"
@@ -80,22 +79,27 @@ double share_sent(Collective kind, double parts, bool switches_reduce) {
   return switches_reduce ? std::min(1.0, 2 * once) : 2 * once;
 }
 
-Spread spread_of(const Group& group, const Layout& layout, int rank, std::span<const int> node_of) {
-  const std::vector<int> members = group.members(layout, layout.coordinates(rank));
-  const std::map<int, int> on_node = ranks_by_node(members, node_of);
-  Spread spread{static_cast<int>(members.size()), static_cast<int>(on_node.size()), 1, 1};
-  for (const auto& [node, count] : on_node) spread.most_on_a_node = std::max(spread.most_on_a_node, count);
-  if (spread.nodes == 1) return spread;
-  // Instances that stay within this node do not use its network.
-  std::set<int> first_members;
-  for (int other = 0; other < layout.ranks(); ++other) {
-    if (node_of[other] != node_of[rank]) continue;
-    const std::vector<int> of_other = group.members(layout, layout.coordinates(other));
-    const auto is_elsewhere = [&](int member) { return node_of[member] != node_of[rank]; };
-    if (std::ranges::any_of(of_other, is_elsewhere)) first_members.insert(of_other.front());
+std::vector<Spread> spreads_of(const Group& group, const Layout& layout, std::span<const int> node_of) {
+  std::vector<Spread> spreads(layout.ranks());
+  std::vector<std::vector<int>> instances;
+  std::map<int, int> leaving;  // instances by node; those that stay within it do not use its network
+  for (int rank = 0; rank < layout.ranks(); ++rank) {
+    if (!group.begins_with(layout, layout.coordinates(rank))) continue;
+    const std::vector<int>& members = instances.emplace_back(group.members(layout, layout.coordinates(rank)));
+    const std::map<int, int> on_node = ranks_by_node(members, node_of);
+    Spread spread{static_cast<int>(members.size()), static_cast<int>(on_node.size()), 1, 1};
+    for (const auto& [node, count] : on_node) {
+      spread.most_on_a_node = std::max(spread.most_on_a_node, count);
+      if (spread.nodes > 1) ++leaving[node];
+    }
+    for (const int member : members) spreads[member] = spread;
   }
-  spread.instances_on_a_node = static_cast<int>(first_members.size());
-  return spread;
+  for (const std::vector<int>& members : instances) {
+    int& most = spreads[members.front()].instances_on_a_node;
+    for (const int member : members) most = std::max(most, spreads[member].nodes > 1 ? leaving[node_of[member]] : 1);
+    for (const int member : members) spreads[member].instances_on_a_node = most;
+  }
+  return spreads;
 }
 
 int replicas_of_node(const Layout& layout, std::span<const int> node_of) {

@@ -22,11 +22,11 @@ namespace harness::program {
 struct Spread {
   int ranks = 1, nodes = 1;
   int most_on_a_node = 1;
-  int instances_on_a_node = 1;                      // that use a node's network at the same time
+  int instances_on_a_node = 1;                      // that use the network of one of its nodes at the same time
   auto operator<=>(const Spread&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 misreads it
 };
-/// `rank`: a member of the instance.
-Spread spread_of(const Group& group, const Layout& layout, int rank, std::span<const int> node_of);
+/// Returns for each rank the placement of its instance; of a rank without one, that of a rank alone.
+std::vector<Spread> spreads_of(const Group& group, const Layout& layout, std::span<const int> node_of);
 
 /// Number of nodes that the widest group along each axis spans. A group holds the ranks that differ along this axis
 /// alone. 0: no rank has another beside it on the axis.

@@ -286,10 +286,10 @@ class Costs {
     if (fresh) {
       const program::ProgramSet& set = classes_.set();
       const int rank = classes_.list()[rank_class].first_rank;
-      const std::vector<int> members = set.groups[group].members(set.layout, set.layout.coordinates(rank));
-      // All members have the same spread.
-      known->second = {program::spread_of(set.groups[group], set.layout, members.front(), network_.node_of)};
-      for (const int member : members)
+      std::vector<program::Spread>& of_ranks = by_rank_[group];
+      if (of_ranks.empty()) of_ranks = program::spreads_of(set.groups[group], set.layout, network_.node_of);
+      known->second = {of_ranks[rank]};
+      for (const int member : set.groups[group].members(set.layout, set.layout.coordinates(rank)))
         known->second.network = std::min(known->second.network, condition_.network_of(member));
       require_links(known->second.most_on_a_node > 1, known->second.nodes > 1);
     }
@@ -308,6 +308,7 @@ class Costs {
   std::vector<Cost> paced_;
   std::map<std::pair<program::Collective, Spread>, CollectiveTime> collectives_;
   std::map<std::pair<int, program::GroupId>, Spread> spreads_;
+  std::map<program::GroupId, std::vector<program::Spread>> by_rank_;
   std::map<std::pair<program::Axis, int>, std::vector<int>> senders_;  // by axis and offset, by rank
 };
 

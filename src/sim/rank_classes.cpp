@@ -232,14 +232,8 @@ std::vector<int> marks_of(const program::ProgramSet& set, const Network& network
   std::vector<int> marks(layout.ranks(), 0);
   refine(marks, [&](int rank) { return std::pair(condition.clock_of(rank), condition.network_of(rank)); });
   for (const program::Group& group : set.groups) {
-    const Instances instances = instances_of(set, group);
-    std::vector<program::Spread> spreads;
-    for (const std::vector<int>& members : instances.members)
-      spreads.push_back(program::spread_of(group, layout, members.front(), network.node_of));
-    refine(marks, [&](int rank) {
-      const int instance = instances.of_rank[rank];
-      return instance < 0 ? program::Spread{} : spreads[instance];
-    });
+    const std::vector<program::Spread> spreads = program::spreads_of(group, layout, network.node_of);
+    refine(marks, [&](int rank) { return spreads[rank]; });
   }
   if (context > 1) {
     refine(marks, [&](int rank) {

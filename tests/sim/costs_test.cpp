@@ -105,8 +105,10 @@ TEST(SpreadOf, CountsNodesAndWhoSharesTheirNetwork) {
   network.node_of = machine::Topology::node_by_node(16, 8).node_of;
   const program::Group tensor{"tensor", program::AxisSet::of({Axis::tensor}), {}};
   const program::Group data{"data", program::AxisSet::of({Axis::data}), {}};
-  const program::Spread of_tensor = program::spread_of(tensor, layout, 5, network.node_of),
-                        of_data = program::spread_of(data, layout, 5, network.node_of);
+  const auto spread_of = [&](const program::Group& group) {
+    return program::spreads_of(group, layout, network.node_of)[5];
+  };
+  const program::Spread of_tensor = spread_of(tensor), of_data = spread_of(data);
   EXPECT_EQ(of_tensor.nodes, 1);
   EXPECT_EQ(of_tensor.most_on_a_node, 4);
   EXPECT_EQ(of_data.nodes, 2);
@@ -114,7 +116,10 @@ TEST(SpreadOf, CountsNodesAndWhoSharesTheirNetwork) {
   EXPECT_EQ(of_data.instances_on_a_node, 4);
   // On nodes of six ranks, the second tensor group is on both nodes, beside one that stays on its own.
   network.node_of = machine::Topology::node_by_node(16, 6).node_of;
-  EXPECT_EQ(program::spread_of(tensor, layout, 5, network.node_of).instances_on_a_node, 1);
+  EXPECT_EQ(spread_of(tensor).instances_on_a_node, 1);
+  // On nodes of seven, its second node is also one of the last group's.
+  network.node_of = machine::Topology::node_by_node(16, 7).node_of;
+  EXPECT_EQ(spread_of(tensor).instances_on_a_node, 2);
 }
 
 TEST(MessageSeconds, ShareANodesNetworkWithTheOtherSenders) {
