@@ -267,7 +267,7 @@ class Costs {
     if (between_nodes && !(network_.node_bytes_per_s > 0)) {
       fail(
           "the ranks stand on several nodes, and nothing says how fast a node's network is: add `fabric: {{node: 400 "
-          "GB/s}}`");
+          "GB/s}}`, or `node: {{network: 400 GB/s}}` to a hardware file of your own");
     }
     if (between_nodes && !(calibration_.network_share > 0)) {
       fail(
@@ -278,7 +278,8 @@ class Costs {
     if (within_node && !(network_.rank_bytes_per_s > 0))
       fail(
           "ranks share a node, and nothing says how fast one of their GPUs reaches the others: add `fabric: {{rank: "
-          "RATE}}`, one direction: some 25 GB/s over PCIe 4.0, 50 GB/s over PCIe 5.0, 450 GB/s over NVLink of an H100");
+          "RATE}}`, or `nvlink` to a hardware file of your own, one direction: some 25 GB/s over PCIe 4.0, 50 GB/s "
+          "over PCIe 5.0, 450 GB/s over NVLink of an H100");
   }
 
   const Spread& spread(int rank_class, program::GroupId group) {
