@@ -47,6 +47,14 @@ TEST(Scenario, IsBroughtUpOneFixAtATime) {
   EXPECT_GT(as_found_s / before_s, 10);
 }
 
+TEST(Scenario, ABreakdownNamesTheFixThatTriedAVariable) {
+  const test::TemporaryFolder folder;
+  ASSERT_EQ(simulate(prediction(shipped("scenarios/16node-as-found.yaml"), folder / "a.h5", 128)).code, 0);
+  const std::string text = say({"show", "--breakdown", folder / "a.h5"}).out;
+  EXPECT_THAT(text, ::testing::ContainsRegex("layout .* TP2 \\+0.9 %"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("sharding .* only with others"));
+}
+
 // Each fault alone slows the step. Mended, the step is as without the fault.
 TEST(Scenario, EachFaultCostsAndMendedItDoesNot) {
   const std::vector<std::string> one{"--only", "baseline",           "--set", "baseline.layout={tensor_parallel: 2}",

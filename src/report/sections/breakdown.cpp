@@ -89,18 +89,30 @@ std::string listed(const std::vector<std::pair<Key, double>>& list, std::size_t 
   return join_first(words, max_listed);
 }
 
-// The sweep's results for a variable: "4 MiB slower, 2 MiB unresolved". The step may already use one of the values.
+// The sweep's results for a variable alone: "4 MiB slower, 2 MiB unresolved". The step may already use one of the
+// values.
 std::string tried(const store::Result& result, const analysis::Summary& summary, const std::string& variable) {
   constexpr std::size_t max_listed = 3;
   std::vector<std::string> words;
+  bool with_others = false;
   for (const analysis::CaseSummary& row : summary.cases) {
-    if (row.role != store::CaseRole::change || result.at(row).variable != variable) continue;
+    const store::ResultCase &of = result.at(row), &reference = result.case_at(of.reference);
+    const auto changes = [&](const std::string& name) {
+      return result.setting(of, name) != result.setting(reference, name);
+    };
+    const bool is_its_own = of.variable == variable;
+    if (row.role != store::CaseRole::change || !(is_its_own || changes(variable))) continue;
+    if (!is_its_own && std::ranges::count_if(result.variables, changes) > 1) {
+      with_others = true;
+      continue;
+    }
     const std::string brief = short_name(row.name);
     const bool predicted = row.judgement.reason == analysis::Reason::predicted;
-    words.push_back(fmt::format("{} {}", brief == row.name ? result.at(row).value : brief,
+    words.push_back(fmt::format("{} {}", brief == row.name ? of.value : brief,
                                 predicted ? change_of(row.effect) : analysis::name_of(row.judgement)));
   }
-  return words.empty() ? "not tried" : join_first(words, max_listed);
+  if (words.empty()) return with_others ? "only with others" : "not tried";
+  return join_first(words, max_listed);
 }
 
 void add_bottleneck(const store::Result& result, const analysis::Summary& summary, const analysis::Bottleneck& found,
