@@ -56,9 +56,12 @@ struct Near {
   const Row* row = nullptr;
 };
 
-std::string beside_median(double yours, double median, double highest) {
-  const double share = yours / median;
-  if (yours > 1.05 * highest) return "above all of them: check tokens, time and what counts as a step";
+std::string beside_median(const StepOfJob& yours, double median, double highest) {
+  const double share = yours.tflops / median;
+  if (yours.tflops > 1.05 * highest) {
+    return fmt::format("above all of them: {}", yours.predicted ? "nobody is known to reach it"
+                                                                : "check tokens, time and what counts as a step");
+  }
   if (share >= 0.97) return "like the published runs";
   return fmt::format("{:.0f} % of their median: {}", 100 * share, share >= 0.85 ? "a little below" : "below");
 }
@@ -136,7 +139,7 @@ PublishedSteps published_steps(const StepOfJob& step) {
   if (step.tflops > 0)
     words.push_back(fmt::format(
         "yours{}: {:.0f}, {}", step.predicted ? ", predicted" : "", step.tflops,
-        std::ssize(near) < few ? "and they are too few for a verdict" : beside_median(step.tflops, middle, highest)));
+        std::ssize(near) < few ? "and they are too few for a verdict" : beside_median(step, middle, highest)));
   const Row& first = *near.front().row;
   const double times = flop_per_token(model_of_row(first))->causal / flop->causal;
   words.push_back("nearest: " + nearest_in_words(first, step, times));

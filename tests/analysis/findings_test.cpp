@@ -80,7 +80,8 @@ TEST(Published, FindsStepsOfTheSameGpuAndPrecision) {
                                                      "503, "),
                                            HasSubstr("nearest: LLAMA3-8B")));
   EXPECT_THAT(said("h100-sxm", 503, true), HasSubstr("; yours, predicted: 503, "));
-  EXPECT_THAT(said("h100-sxm", 5000), HasSubstr("above all of them"));
+  EXPECT_THAT(said("h100-sxm", 5000), HasSubstr("above all of them: check tokens"));
+  EXPECT_THAT(said("h100-sxm", 5000, true), HasSubstr("above all of them: nobody is known to reach it"));
   EXPECT_THAT(said("h100-sxm", 50), HasSubstr("median: below"));
   EXPECT_THAT(said("l40s", 37), HasSubstr("nobody in configs/published has this GPU"));
   EXPECT_EQ(said("", 37), "");
