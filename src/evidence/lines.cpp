@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 
 #include "base/text.h"
@@ -66,13 +65,13 @@ bool take_time(Cursor& c) {
   return true;
 }
 
-// "node17: " (pdsh) before a line of nccl-tests; all other output is found with the prefix in place.
+// "node17: " (pdsh), "worker-0  | " (docker compose) before a line of nccl-tests; all other output is found with the
+// prefix in place.
 bool take_host(Cursor& c) {
-  const std::size_t colon = c.rest.find(": ");
-  if (colon == 0 || colon == std::string_view::npos || colon > 64) return false;
-  const auto plain = [](unsigned char x) { return std::isalnum(x) != 0 || x == '.' || x == '-' || x == '_'; };
-  if (!std::ranges::all_of(c.rest.substr(0, colon), plain)) return false;
-  const std::string_view rest = c.rest.substr(colon + 2);
+  const std::size_t mark = std::min(c.rest.find(": "), c.rest.find("| "));
+  if (mark == 0 || mark == std::string_view::npos || mark > 64 || !has_only(trim(c.rest.substr(0, mark)), ".-_"))
+    return false;
+  const std::string_view rest = c.rest.substr(mark + 2);
   const std::size_t first = rest.find_first_not_of(' ');
   if (first == std::string_view::npos) return false;
   constexpr std::size_t columns_of_a_row = 8;

@@ -134,7 +134,7 @@ void NcclTestsReader::begin() {
 }
 
 void NcclTestsReader::line(const Line& line) {
-  const std::string_view text = trim(line.text);
+  const std::string_view text = trim(line.text.substr(0, line.text.find(" | ")));  // another table may stand beside it
   if (text.empty()) return;
   // "n1: Test NCCL failure common.cu:954 'unhandled cuda error (run with NCCL_DEBUG=INFO for details) / '"
   if (const std::size_t at = std::min(text.find("Test NCCL failure "), text.find("Test CUDA failure "));
@@ -227,10 +227,16 @@ void NcclTestsReader::device(std::string_view text) {
 }
 
 void NcclTestsReader::row(std::string_view text) {
-  if (directions_ == 0 || runs_.back().rows.size() >= most_rows) return;
-  const std::size_t each = (width_ - first_) / directions_;
-  std::string plain = without_inner_prefixes(text);
+  std::string plain = replaced(without_inner_prefixes(text), {{',', "."}});  // spreadsheets write decimal commas
   std::vector<std::string_view> words = words_of(plain);
+  if (directions_ == 0) {  // people leave the header out: the columns since 2.13
+    const std::vector<std::string_view> usual =
+        words_of("size count type redop root time algbw busbw #wrong time algbw busbw #wrong");
+    if (words.size() != usual.size() || as_number(words[2]) || as_number(words[3]) || !as_number(words[11])) return;
+    columns(usual);
+  }
+  if (runs_.back().rows.size() >= most_rows) return;
+  const std::size_t each = (width_ - first_) / directions_;
   if (!begun_.empty() && (words.size() == each || words.size() + first_ == width_)) {
     plain = begun_ + ' ' + plain;
     words = words_of(plain);
@@ -241,7 +247,7 @@ void NcclTestsReader::row(std::string_view text) {
     return;
   }
   // Before 2.13 the redop column of an all-to-all is blank.
-  const std::size_t blank = redop_ > 0 && words.size() + 1 == width_ ? 1 : 0;
+  const std::size_t blank = redop_ > 0 && words.size() + 1 == width_ && as_number(words[redop_]) ? 1 : 0;
   if (words.size() + blank < width_) return;
   SizeRow row;
   const auto size = as_number(words[0]);

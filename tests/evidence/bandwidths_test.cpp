@@ -287,5 +287,36 @@ TEST(Bandwidths, OsuOfANonBlockingCollectiveIsReadByItsCommunication) {
   }
 }
 
+// Terminals and issues cut the last row: nothing in it may move to another column.
+TEST(Bandwidths, ACutRowIsNoMeasurement) {
+  const std::string whole = Table{.end = ""}.text();
+  const std::string row = whole.substr(whole.rfind("1073741824"));
+  for (std::size_t cut = row.size() - 3; cut > 0; --cut) {
+    const Answer answer = answer_to(whole + "2147483648" + row.substr(10, cut - 10 * (cut > 10)) + '\n');
+    EXPECT_EQ(fact(answer, "wrong"), "0") << cut;
+    EXPECT_EQ(fact(answer, "peak_busbw"), "187.5 GB/s at 1073741824 B") << cut;
+  }
+}
+
+TEST(Bandwidths, ATableBesideAnotherIsReadAlone) {
+  std::string both;
+  for (const std::string& line : split_text(Table{.end = ""}.text(), "\n"))
+    both += line + (line.find("  time") != std::string::npos || line[0] == '1' ? "  |  " + line : "") + '\n';
+  EXPECT_EQ(fact(answer_to(both), "peak_busbw"), "187.5 GB/s at 1073741824 B");
+  EXPECT_EQ(fact(answer_to(both), "wrong"), "0");
+}
+
+TEST(Bandwidths, RowsAreReadAsPeoplePasteThem) {
+  const std::string whole = Table{.busbw = 100, .ranks = 2}.text(), row = whole.substr(whole.rfind("1073741824"));
+  const Answer bare = answer_to(row);  // without a header
+  EXPECT_EQ(fact(bare, "peak_busbw"), "100.0 GB/s at 1073741824 B");
+  EXPECT_EQ(answer_to("| 1 | 2 |\n" + row).kind, "nccl-tests");
+  const Answer comma = answer_to(join(split_text(whole, "10737.4 "), "10737,4 "));
+  EXPECT_EQ(fact(comma, "peak_busbw"), "100.0 GB/s at 1073741824 B");
+  std::string composed;
+  for (const std::string& line : split_text(whole, "\n")) composed += "worker-0  | " + line + '\n';
+  EXPECT_EQ(fact(answer_to(composed), "ranks"), "2");
+}
+
 }  // namespace
 }  // namespace harness::test
