@@ -50,6 +50,7 @@ struct Bandwidths {
   std::string failure;                       // the error that ended the test; "": none
   std::int64_t out_of_bounds = -1;           // wrong results as counted by the program; -1: not printed
   std::vector<std::string> environment;      // "NCCL_ALGO=Ring"; only variables that hold no secrets
+  std::int64_t last_bytes = 0;               // where the sizes are to end; 0: not printed
   std::vector<SizeRow> rows;                 // by size
   bool repeated = false;                     // sizes were measured several times: cycles or data types
 
@@ -69,7 +70,7 @@ class NcclTestsReader {
   /// `file`: its name may contain the test's.
   explicit NcclTestsReader(std::string file) : file_(std::move(file)) {}
   void line(const Line& line);
-  /// Returns one result per test run; runs without rows are left out, unless an error ended them.
+  /// Returns one result per test run; runs without rows are left out, unless an error ended them or no run has rows.
   std::vector<Bandwidths> finish();
 
  private:

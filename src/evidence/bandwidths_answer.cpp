@@ -170,6 +170,10 @@ void add_notes(const Bandwidths& measured, const SizeRow& peak, Answer& out) {
         "the printed average, {:g} GB/s, is over all sizes: it says how small the smallest size was, not "
         "how good the network is",
         *measured.average_busbw);
+  const std::int64_t end = measured.rows.back().bytes;
+  if (!measured.average_busbw && measured.failure.empty() && measured.last_bytes / 2 >= end)
+    say(out.notes, "the sizes end at {} of {}: the test hung, was stopped, or the rest of its output is missing",
+        print_bytes_exact(end), print_bytes_exact(measured.last_bytes));
   if (measured.split) out.notes.emplace_back("NCCL_TESTS_SPLIT: busbw is that of one group");
   if (measured.devices_cut) out.notes.emplace_back("the list of devices was cut: there may be more ranks and nodes");
   if (!measured.wrong_is_a_count)
@@ -220,7 +224,7 @@ void add_next(const Bandwidths& measured, const std::vector<const SizeRow*>& fou
   }
 }
 
-constexpr const char* name_the_cause = "NCCL_DEBUG=WARN YOUR_COMMAND > nccl.log; ./harness read nccl.log";
+constexpr const char* name_the_cause = "NCCL_DEBUG=INFO YOUR_COMMAND > nccl.log; ./harness read nccl.log";
 
 }  // namespace
 
@@ -229,7 +233,7 @@ Answer answer_of(Bandwidths measured, const Gaps& gaps) {
   if (measured.ranks == 0) measured.ranks = gaps.ranks;
   if (measured.rows.empty()) {
     add_facts(measured, measured.test, out);
-    out.problem("the test broke off before its first size: " + measured.failure, "NCCL's warnings name the cause");
+    out.problem("the test broke off before its first size: " + measured.failure, "NCCL's log names the cause");
     out.next.emplace_back(name_the_cause);
     return out;
   }
@@ -280,7 +284,7 @@ Answer answer_of(Bandwidths measured, const Gaps& gaps) {
   add_odd_places(measured, peak, out);
   if (!measured.failure.empty()) {
     out.headline += "; the test broke off behind " + print_bytes_exact(measured.rows.back().bytes);
-    out.problems.push_back(measured.failure + ": NCCL's warnings name the cause");
+    out.problems.push_back(measured.failure + ": NCCL's log names the cause");
     out.next.emplace_back(name_the_cause);
   }
   if (osu && measured.ranks == 0 && !collective.starts_with("sendrecv")) {

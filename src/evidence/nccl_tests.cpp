@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 
 #include "base/text.h"
 #include "evidence/bandwidths.h"
@@ -173,6 +174,7 @@ void NcclTestsReader::header(std::string_view text) {
     named_test_ = test_in(rest);
   } else if (rest.starts_with("nThread ")) {
     begin();
+    runs_.back().last_bytes = integer_after(rest, "maxBytes ").value_or(0);
   } else if (rest.starts_with("Rank ") || rest.starts_with("Rank\t")) {
     device(rest);
   } else if (rest == "...") {
@@ -276,7 +278,10 @@ std::vector<Bandwidths> NcclTestsReader::finish() {
     run.keep_best();
     run.complete();
   }
-  std::erase_if(runs_, [](const Bandwidths& run) { return run.rows.empty() && run.failure.empty(); });
+  const auto says = [](const Bandwidths& run) { return !run.rows.empty() || !run.failure.empty(); };
+  if (!runs_.empty() && runs_.back().ranks > 0 && std::ranges::none_of(runs_, says))
+    runs_.back().failure = "it hung, was stopped, or the rest of its output is missing";
+  std::erase_if(runs_, std::not_fn(says));
   return std::move(runs_);
 }
 

@@ -318,5 +318,19 @@ TEST(Bandwidths, RowsAreReadAsPeoplePasteThem) {
   EXPECT_EQ(fact(answer_to(composed), "ranks"), "2");
 }
 
+TEST(Bandwidths, ATestThatHangsSaysSo) {
+  const std::string whole = Table{.end = ""}.text();
+  const Answer nothing = answer_to("$ mpirun -np 16 ./all_reduce_perf\n" + whole.substr(0, whole.rfind("1073741824")));
+  EXPECT_THAT(nothing.headline, HasSubstr("broke off before its first size: it hung"));
+  EXPECT_EQ(fact(nothing, "ranks"), "16");
+  const auto ends = HasSubstr("the sizes end at 1 GiB of ");
+  const auto until = [&](const char* most, const char* end) {
+    return answer_to(join(split_text(whole, "maxBytes 8 "), fmt::format("maxBytes {} ", most)) + end).notes;
+  };
+  EXPECT_THAT(until("8589934592", ""), Contains(ends));
+  EXPECT_THAT(until("8589934592", "# Avg bus bandwidth    : 100 \n"), Not(Contains(ends)));
+  EXPECT_THAT(until("1900000000", ""), Not(Contains(ends)));
+}
+
 }  // namespace
 }  // namespace harness::test
