@@ -20,8 +20,14 @@ namespace {
 
 constexpr std::size_t chunk = 1u << 16, longest_line = 1u << 20;
 
-// Drops ANSI escapes (ECMA-48: CSI and OSC sequences, and those of two bytes) and control bytes in place.
+// Undoes docker's {"log":"…"} and HTML's "-&gt;", then drops ANSI escapes (ECMA-48: CSI and OSC sequences, and those of
+// two bytes) and control bytes in place.
 void clean(std::string& line) {
+  if (line.starts_with("{\"log\":\"")) {
+    const std::string said = text_at(Json::parse(line, nullptr, false), "log");
+    if (!said.empty()) line = said;
+  }
+  if (contains(line, "&")) line = replaced_all(replaced_all(line, "&gt;", ">"), "&lt;", "<");
   const auto odd = [](char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f; };
   if (line.starts_with("\xef\xbb\xbf")) line.erase(0, 3);
   if (std::ranges::none_of(line, odd)) return;

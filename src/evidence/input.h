@@ -40,8 +40,8 @@ class Input {
   std::shared_ptr<Source> source_;
 };
 
-/// Lines of an Input as displayed: without ANSI escapes, control bytes and byte order mark. A line feed, a carriage
-/// return (progress bars) or both together end a line. Lines are cut after 1 MiB.
+/// Lines of an Input as displayed: without ANSI escapes, control bytes, byte order mark, HTML's "&gt;" and docker's
+/// JSON. A line feed, a carriage return (progress bars) or both together end a line. Lines are cut after 1 MiB.
 class Lines {
  public:
   explicit Lines(Input& input) : input_(input) {}
@@ -71,8 +71,8 @@ struct Line {
 
 /// Removes prefixes repeatedly: "[rank0]:", "[default7]:" (torchrun), "7: " (srun -l), "[1,7]<stdout>:" (mpirun
 /// --tag-output), "[7] " (mpiexec -l), "[pod/launcher-0/mpi] " (kubectl logs --prefix), "(Worker pid=1, ip=10.0.0.1) "
-/// (Ray), "| 2024-12-04T05:27:39.074Z | " (CloudWatch, docker). Removes Ray's " [repeated 15x across cluster]" from the
-/// end.
+/// (Ray), "stdout F " (containerd), "| 2024-12-04T05:27:39.074Z | " (CloudWatch, docker). Removes Ray's " [repeated 15x
+/// across cluster]" from the end.
 Line without_prefixes(std::string_view text, std::int64_t number);
 
 /// Replaces prefixes within a line by blanks. A program that flushes before the end of a line gets one each time:

@@ -111,8 +111,8 @@ bool take_column(Cursor& c) {
 }  // namespace
 
 Line without_prefixes(std::string_view text, std::int64_t number) {
-  static constexpr std::array<std::string_view, 6> marks{
-      "[rank#]:", "[default#]:", "[#,#]<stdout>:", "[#,#]<stderr>:", "#: ", "[#] "};
+  static constexpr std::array<std::string_view, 8> marks{
+      "[rank#]:", "[default#]:", "[#,#]<stdout>:", "[#,#]<stderr>:", "#: ", "[#] ", "stdout F ", "stderr F "};
   Cursor c{text};
   constexpr int most = 8;
   for (int i = 0; i < most && !is_of_nccl(c); ++i) {

@@ -190,8 +190,8 @@ NcclUseReader::Origin NcclUseReader::origin_of(std::string_view prefix) {
     const std::size_t process = word.rfind(':', thread - 1);
     if (process == std::string_view::npos || process == 0) continue;
     if (!all_digits(word.substr(process + 1, thread - process - 1))) continue;
-    // The line before may lack its end, as of a progress bar: "?it/s]n1:20:21".
-    std::size_t host = word.find_last_of("]|", process - 1) + 1;
+    // The line before may lack its end, as of a progress bar: "?it/s]n1:20:21". A column may precede: 17,"n1:20:21.
+    std::size_t host = word.find_last_of("]|\",:", process - 1) + 1;
     if (host == process) host = 0;
     constexpr std::size_t longest = 255;
     origin.host = word.substr(host, std::min(process - host, longest));
@@ -221,7 +221,31 @@ std::size_t NcclUseReader::host_at(const std::string& name) {
   return use_.hosts.size() - 1;
 }
 
+// Returns where the line of another rank begins in one that lacks its end: "… Using network IBn2:20:21 [0] NCCL INFO
+// …". npos: no host that is known stands before the next marker.
+std::size_t NcclUseReader::other_line_in(std::string_view text) const {
+  const std::size_t first = text.find("NCCL "),
+                    next = std::min(text.find(" NCCL INFO ", first), text.find(" NCCL WARN ", first));
+  if (next >= text.size()) return std::string_view::npos;
+  const Origin origin = origin_of(text.substr(first, next - first));
+  std::string_view known;
+  for (const auto& [name, place] : places_)
+    if (name.size() > known.size() && origin.host.ends_with(name)) known = name;
+  if (known.empty()) return std::string_view::npos;
+  return text.rfind(origin.rank.substr(0, origin.rank.find(' ')), next) + origin.host.size() - known.size();
+}
+
 bool NcclUseReader::line(const Line& line) {
+  bool any = false;
+  for (std::string_view rest = line.text; !rest.empty();) {
+    const std::size_t other = std::min(other_line_in(rest), rest.size());
+    any = line_of_rank({rest.substr(0, other), line.number, line.repeats}) || any;
+    rest.remove_prefix(other);
+  }
+  return any;
+}
+
+bool NcclUseReader::line_of_rank(const Line& line) {
   const std::string_view text = line.text;
   const std::size_t nccl = text.find("NCCL ");
   if (nccl == std::string_view::npos) return false;

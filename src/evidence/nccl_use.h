@@ -107,6 +107,8 @@ class NcclUseReader {
   };
 
   static Origin origin_of(std::string_view prefix);
+  std::size_t other_line_in(std::string_view text) const;
+  bool line_of_rank(const Line& line);
   std::size_t host_at(const std::string& name);
   void communicator(std::string_view message, const Origin& origin);
   void connection(std::string_view message, const Origin& origin);

@@ -282,7 +282,8 @@ void LogReader::line(Text text) {
       const auto host = colon == Text::npos || colon == 0 ? Text::npos : message.rfind(':', colon - 1);
       if (host != Text::npos) message = message.substr(0, host);
     }
-    while (!message.empty() && (message.back() == ' ' || message.back() == '\r')) message.remove_suffix(1);
+    while (!message.empty() && Text(" \r\"").find(message.back()) != Text::npos)
+      message.remove_suffix(1);  // of CSV too
     if (found[i].marker == 0) {  // tries the readers in turn; each takes its own kind of message
       call(message) || environment(message) || refused(message) || connection(message) || network(message) ||
           communicator(message);

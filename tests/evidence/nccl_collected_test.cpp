@@ -109,5 +109,42 @@ TEST(CollectedLog, SocketsDoNotMatterWhereNvlinkJoinsTheHosts) {
   EXPECT_THAT(log(2).problems, ElementsAre(HasSubstr("NCCL runs over TCP sockets")));
 }
 
+// Two ranks write at once: the end of a line is missing, and the other's stands on it.
+TEST(CollectedLog, ALineOnThatOfAnotherRankBelongsToThatRank) {
+  const Answer answer = answer_to(
+      "n1:1:2 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB e:1\n"
+      "n2:3:4 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB e:1\n"
+      "n1:1:2 [0] NCCL INFO Using network IBn2:3:4 [0] NCCL INFO Using network IB\n"
+      "n1:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMAn2:3:4 [0] NCCL INFO Channel 00/0 : "
+      "1[0] -> 0[0] [send] via NET/IB/0/GDRDMA\n"
+      "NCCL version 2.21.5+cuda12.4n2:3:4 [0] NCCL INFO cudaDriverVersion 12040\n");
+  EXPECT_THAT(answer.problems, IsEmpty());
+  EXPECT_EQ(fact(answer, "network"), "IB, 1 adapter");
+  EXPECT_EQ(fact(answer, "gpu_direct"), "n1 and n2: sends with it");
+  EXPECT_EQ(fact(answer, "nccl"), "2.21.5");
+}
+
+TEST(CollectedLog, CollectorsAndPagesChangeNoHostAndNoArrow) {
+  const std::string log[] = {"NET/IB : No device found.", "Using network Socket",
+                             "Channel 00/0 : 0[0] -> 1[0] [send] via NET/Socket/0"};
+  const auto with = [&](const char* pattern) {
+    std::string text;
+    for (const char* host : {"n1", "n2"})
+      for (int i = 0; i < 3; ++i) text += fmt::format(fmt::runtime(pattern), 17 * i, host, log[i]) + '\n';
+    return answer_to(text);
+  };
+  const Answer plain = with("{1}:1:2 [0] NCCL INFO {2}");
+  for (const char* pattern :
+       {"1700000{0},\"{1}:1:2 [0] NCCL INFO {2}\"", "Tue Feb 11 10:00:{0} 2025[1,0]<stdout>:{1}:1:2 [0] NCCL INFO {2}",
+        "{{\"log\":\"{1}:1:2 [0] NCCL INFO {2}\\n\",\"stream\":\"stdout\",\"time\":\"2026-01-01T00:00:{0}Z\"}}",
+        "2026-01-01T00:00:00.{0}Z stdout F {1}:1:2 [0] NCCL INFO {2}", "app-1  | {1}:1:2 [0] NCCL INFO {2}"}) {
+    EXPECT_EQ(with(pattern).headline, plain.headline) << pattern;
+    EXPECT_EQ(fact(with(pattern), "hosts"), "2") << pattern;
+    EXPECT_EQ(fact(with(pattern), "transports"), "NET/Socket 2 (senders)") << pattern;
+  }
+  EXPECT_EQ(fact(answer_to("n1:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -&gt; 1[0] [send] via NET/IB/0\n"), "transports"),
+            "NET/IB 1 (senders)");
+}
+
 }  // namespace
 }  // namespace harness::test
