@@ -24,6 +24,9 @@ struct NcclWarningKind {
   bool of_peer = false;  // the suspect is the peer named in the line, not the host that logged it
 };
 
+/// Returns nullptr for a text of no known kind.
+const NcclWarningKind* nccl_warning_kind(std::string_view text);
+
 /// NCCL's activity in a job, from the logs of any of its ranks.
 struct NcclUse {
   /// Connection ends over a network that supports GPUDirect RDMA, and how many of them use it.
@@ -96,6 +99,9 @@ class NcclUseReader {
   /// Returns whether NCCL wrote the line: a host, a process and a thread precede its marker, or the GPU alone, as in
   /// "[0] NCCL INFO …": people cut the host off before they publish a log.
   bool line(const Line& line);
+  /// Takes what PyTorch prints as NCCL's "Last error:" and returns whether its kind is known. It counts only if the log
+  /// has no warnings of NCCL itself.
+  bool last_error(const Line& line);
   NcclUse finish();
 
  private:

@@ -125,12 +125,16 @@ bool Reading::log(Input& input, const std::string& path) {
   TrainingLogReader training;
   NcclTestsReader tests(std::filesystem::path(path).filename().string());
   OsuReader osu;
-  bool any_nccl = false;
-  std::string beginning;  // scripts print the topology first
+  bool any_nccl = false, said_next = false;  // said_next: NCCL's last error stands on the next line
+  std::string beginning;                     // scripts print the topology first
   constexpr std::size_t longest_beginning = 1u << 16;
   for (std::string_view text; lines.next(text);) {
     Line line = without_prefixes(text, lines.number());
     if (beginning.size() < longest_beginning) beginning.append(line.text.substr(0, longest_beginning)) += '\n';
+    if (Cursor c{line.text}; std::exchange(said_next, false) || c.after("Last error:")) {
+      said_next = trim(c.rest).empty();
+      any_nccl = nccl_.last_error({trim(c.rest), line.number}) || any_nccl;
+    }
     const std::size_t nccl = std::min(line.text.find("NCCL INFO "), line.text.find("NCCL WARN "));
     if (nccl != std::string_view::npos || line.text.starts_with("NCCL version ")) {
       training.before_nccl({line.text.substr(0, nccl), line.number});

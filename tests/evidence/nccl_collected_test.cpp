@@ -146,5 +146,42 @@ TEST(CollectedLog, CollectorsAndPagesChangeNoHostAndNoArrow) {
             "NET/IB 1 (senders)");
 }
 
+// PyTorch repeats NCCL's warning behind its own error, with or without NCCL_DEBUG.
+TEST(CollectedLog, TheLastErrorThatPyTorchPrintsIsACause) {
+  const std::string error = "DistBackendError: NCCL error in: NCCLUtils.hpp:268, NCCL version 2.21.5\n",
+                    said = "socketStartConnect: Connect to 10.0.0.7<4> failed : No route to host\n";
+  const auto headline = [](const std::string& text) {
+    const auto answers = answers_to({{"x.log", text}});
+    return answers.back().headline;
+  };
+  EXPECT_EQ(headline(error + "Last error:\n" + said), "a rank cannot reach 10.0.0.7");
+  EXPECT_EQ(headline("[rank3]: " + error + "[rank3]: Last error: \n[rank3]: " + said), "a rank cannot reach 10.0.0.7");
+  EXPECT_EQ(headline(error + "Last error:\nTraceback (most recent call last):\n"), "the job failed: NCCL error");
+  const auto both =
+      answers_to({{"x.log", "n1:1:2 [0] misc/socket.cc:9 NCCL WARN " + said + error + "Last error:\n" + said}});
+  EXPECT_EQ(both.back().headline, "n1 cannot reach 10.0.0.7");
+  EXPECT_EQ(fact(both.back(), "warnings"), "connect failed once");
+}
+
+TEST(CollectedLog, WarningsAreOfTheirCause) {
+  const auto headline = [](const std::string& place, const std::string& message) {
+    return answer_to(fmt::format("n1:1:2 [0] {} NCCL WARN {}\n", place, message)).headline;
+  };
+  EXPECT_THAT(headline("misc/socket.cc:4", "socketFinalizeAccept: wrong type 4 != 3"), HasSubstr("different networks"));
+  EXPECT_THAT(headline("misc/socket.cc:4", "socketFinalizeAccept: wrong type 1 != 2"), HasSubstr("not this job"));
+  EXPECT_THAT(
+      headline("transport/nvls.cc:9", "Cuda failure 401 'the operation cannot be performed in the present state'"),
+      HasSubstr("NVLink switches of n1"));
+  EXPECT_EQ(headline("misc/socket.cc:4", "socketStartConnect: Connect to fe80::9%ib1<17> failed : Connection refused"),
+            "n1 cannot reach fe80::9%ib1");
+  for (const char* message : {"NET/IB : Unable to open device erdma_1",
+                              "Detected mixed local Net device counts across ranks (min 1, max 2). Set X=1"})
+    EXPECT_THAT(headline("transport/net_ib.cc:9", message), HasSubstr("cannot be used"));
+  EXPECT_THAT(headline("enqueue.cc:9", "No algorithm/protocol available for function AllReduce"),
+              HasSubstr("NCCL_ALGO or NCCL_PROTO"));
+  EXPECT_THAT(headline("init.cc:9", "MNNVL (cliqueSize 8) is available but not supported on this system."),
+              HasSubstr("IMEX"));
+}
+
 }  // namespace
 }  // namespace harness::test
