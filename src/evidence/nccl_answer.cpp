@@ -131,11 +131,11 @@ Answer answer_of(const NcclUse& use) {
   add_facts(use, hosts, out);
   judge_nccl(use, out);
   const NcclUse::Communicator* largest = use.largest();
-  const std::int64_t known = use.lost_hosts ? 0 : std::ssize(hosts),
+  const bool whole = largest == nullptr || largest->is_whole();  // else there may be other hosts
+  const std::int64_t known = whole && !use.lost_hosts ? std::ssize(hosts) : 0,
                      nodes = std::max(known, largest == nullptr ? 0 : largest->nodes);
   if (out.headline.empty()) {
     const std::string network = use.anywhere("network");
-    const bool whole = largest == nullptr || largest->is_whole();
     out.headline = fmt::format(
         "{}{}{}{}: {}", largest == nullptr ? "NCCL" : plural(largest->ranks, "rank"),
         nodes == 0 ? "" : " on " + plural(nodes, "host"),

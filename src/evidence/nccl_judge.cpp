@@ -113,6 +113,9 @@ void judge_sockets(const Scene& scene, Answer& out) {
   const std::string hca = scene.use.anywhere("NCCL_IB_HCA"), disabled = scene.use.anywhere("NCCL_IB_DISABLE"),
                     chosen = scene.use.anywhere("NCCL_NET");
   const bool none = contains(scene.use.anywhere("network_devices"), "none (IB)");
+  const auto of_libfabric = [](const auto& warning) {
+    return warning.kind != nullptr && warning.kind->name == "libfabric";
+  };
   std::string why = none ? "no InfiniBand or RoCE adapter was found" : "the log does not say why";
   std::string remedy = "ibv_devinfo on the node, /dev/infiniband in the container, libibverbs in the image";
   if (!hca.empty() && none) {
@@ -124,6 +127,9 @@ void judge_sockets(const Scene& scene, Answer& out) {
   } else if (same_word(chosen, "Socket")) {
     why = fmt::format("NCCL_NET={} asks for it", chosen);
     remedy = "unset NCCL_NET";
+  } else if (std::ranges::any_of(scene.use.warnings, of_libfabric)) {
+    why = "libfabric (aws-ofi-nccl) did not start";
+    remedy = "`fi_info -p efa` (Slingshot: cxi) on the node and in the container";
   } else if (!scene.use.anywhere("libibverbs").empty()) {
     why = "libibverbs could not be opened";
     remedy = "libibverbs (rdma-core) in the image, with /dev/infiniband in the container";
@@ -196,6 +202,17 @@ void judge_differences(const Scene& scene, Answer& out) {
   }
   if (own_adapters) settings.erase("NCCL_IB_HCA");
   for (const std::string& name : settings) judge_fact(scene, name, name, "set it alike on all ranks", out);
+}
+
+void judge_multicast(const Scene& scene, Answer& out) {
+  const auto hosts_that_say = [&](std::string_view what) {
+    return scene.names_of([&](const auto& host) { return host.seen.fact("nvls").starts_with(what); });
+  };
+  const std::vector<std::string> lacking = hosts_that_say("not available");
+  const std::string text = "no NVLink SHARP (NVLS) on " + some_of(lacking),
+                    remedy = "behind NVLink switches, GPUs from Hopper on have it: nvidia-fabricmanager";
+  if (!lacking.empty() && !hosts_that_say("available").empty()) return out.problem(text, remedy);
+  if (!lacking.empty()) out.notes.push_back(text + ": " + remedy);
 }
 
 void judge_direct(const Scene& scene, Answer& out) {
@@ -326,6 +343,7 @@ void judge_nccl(const NcclUse& use, Answer& out) {
   judge_sockets(scene, out);
   judge_interfaces(scene, out);
   judge_differences(scene, out);
+  judge_multicast(scene, out);
   judge_direct(scene, out);
   judge_idle_adapters(scene, out);
   if (use.thinned) return;  // what is not in the log may have been left out

@@ -183,5 +183,37 @@ TEST(CollectedLog, WarningsAreOfTheirCause) {
               HasSubstr("IMEX"));
 }
 
+TEST(CollectedLog, LibfabricThatDoesNotStartIsTheReasonForSockets) {
+  std::string log;
+  for (const char* node : {"n1", "n2"})
+    log += fmt::format(
+        "{0}:1:2 [0] ofi_init:1304 NCCL WARN NET/OFI Only EFA provider is supported\n{0}:1:2 [0] NCCL INFO NET/IB : No "
+        "device found.\n{0}:1:2 [0] NCCL INFO Using network Socket\n",
+        node);
+  EXPECT_THAT(answer_to(log).problems, testing::Contains(HasSubstr("TCP sockets: libfabric (aws-ofi-nccl) did not")));
+}
+
+TEST(CollectedLog, HostsWithoutNvlinkSharpAreTold) {
+  const auto log = [](const char* on_second) {
+    return answer_to(
+        fmt::format("n1:1:2 [0] NCCL INFO NVLS multicast support is not available on dev 0\n"
+                    "n2:1:2 [0] NCCL INFO NVLS multicast support is {}available on dev 0\n",
+                    on_second));
+  };
+  EXPECT_THAT(log("").problems, ElementsAre(HasSubstr("no NVLink SHARP (NVLS) on n1")));
+  EXPECT_THAT(log("not ").problems, IsEmpty());
+  EXPECT_THAT(log("not ").notes, testing::Contains(HasSubstr("no NVLink SHARP (NVLS) on n1 and n2")));
+}
+
+// A part of a log proves no number of hosts.
+TEST(CollectedLog, HostsOfALogThatLacksRanksAreNotAll) {
+  std::string log;
+  for (const char* state : {"START", "COMPLETE"})
+    log += fmt::format("n1:1:2 [6] NCCL INFO comm 0x5 rank 6 nranks 16 cudaDev 6 commId 0xab - Init {}\n", state);
+  const Answer answer = answer_to(log);
+  EXPECT_THAT(answer.headline, testing::StartsWith("16 ranks, of which this log has 1 rank"));
+  EXPECT_THAT(answer.next, ElementsAre(HasSubstr("doctor --stages static")));
+}
+
 }  // namespace
 }  // namespace harness::test
