@@ -19,6 +19,7 @@ struct Matrix {
   std::map<std::pair<std::string, std::string>, std::string> of;  // by row and column
   std::map<std::string, std::string> adapters;                    // "NIC0": "mlx5_0"
   bool several = false;  // another matrix follows: of another node, or of `topo -p2p r`
+  bool cut = false;      // GPUs have no row, and are left out
 
   std::string cell(std::size_t row, std::size_t column) const {
     return value_at(of, std::pair(names[row], names[column]), "");
@@ -72,6 +73,10 @@ Matrix matrix_of(std::string_view text) {
       if (c.literal(": ")) out.adapters[name] = std::string(trim(c.rest));
     }
   }
+  const std::string first = out.names.empty() ? "" : out.names.front();
+  out.cut = std::erase_if(out.names, [&](const auto& name) {
+              return is_gpu(name) && !out.of.contains({name, first});
+            }) > 0;
   return out;
 }
 
@@ -210,6 +215,7 @@ Answer topology_matrix(std::string_view text) {
   if (out.headline.empty())
     out.headline =
         fmt::format("{} GPUs and {} adapters{}", gpus.size(), adapters.size(), out.notes.empty() ? ", all alike" : "");
+  if (matrix.cut) out.notes.emplace_back("the matrix is cut: GPUs whose row is missing are left out");
   if (matrix.several) out.notes.emplace_back("the text holds more than one matrix: the first counts");
   out.next.emplace_back(look_closer);
   return out;

@@ -171,10 +171,11 @@ void Reading::take(Input& input, std::string_view head) {
   if (head.starts_with("\xef\xbb\xbf")) head.remove_prefix(3);
   const std::string_view first = head.substr(std::min(head.find_first_not_of(" \t\r\n"), head.size()));
   const std::string_view beginning = head.substr(0, std::min<std::size_t>(head.size(), 65536));
-  if (first.starts_with('<')) {
-    if (contains(beginning, "<graphs")) return add(nccl_graphs(whole_text(input, longest_text)), name);
-    if (contains(beginning, "<system")) return add(nccl_topology(whole_text(input, longest_text)), name);
-  }
+  constexpr std::size_t longest_preface = 512;  // of a paste: a sentence, a fence
+  const std::string_view opening =
+      beginning.substr(0, first.starts_with('<') ? std::string_view::npos : longest_preface);
+  if (contains(opening, "<graphs version")) return add(nccl_graphs(whole_text(input, longest_text)), name);
+  if (contains(opening, "<system version")) return add(nccl_topology(whole_text(input, longest_text)), name);
   if (first.starts_with('{')) {
     if (has_any(beginning, "\"coll_perf\"|\"p2p_perf\"")) {
       Lines lines(input);

@@ -39,5 +39,22 @@ TEST(Devices, ABridgeBetweenTwoGpusIsNoProblem) {
   }
 }
 
+TEST(Devices, ARowThatIsCutIsNotJudged) {
+  const auto answer = answer_to(
+      "        GPU0    GPU1    GPU2    NIC0    CPU Affinity\nGPU0     X      NV4     NV4     PIX     0-31\n"
+      "GPU1    NV4      X      NV4     PIX     0-31\nGPU2    NV4     NV4      X\n");
+  EXPECT_EQ(answer.headline, "2 GPUs and 1 adapters, all alike");
+  EXPECT_THAT(answer.problems, testing::IsEmpty());
+  EXPECT_THAT(answer.notes, testing::ElementsAre(testing::HasSubstr("the matrix is cut")));
+}
+
+TEST(Devices, ATopologyIsReadBehindAFenceOrASentence) {
+  const std::string file =
+      "<system version=\"1\"><cpu numaid=\"0\" arch=\"x86_64\"><pci busid=\"1\"><gpu dev=\"0\" "
+      "sm=\"80\" gdr=\"1\"/></pci></cpu></system>\n";
+  for (const char* before : {"", "```xml\n", "Here is what NCCL wrote:\n\n"})
+    EXPECT_EQ(answer_to(before + file + "```\n").kind, "nccl topology") << before;
+}
+
 }  // namespace
 }  // namespace harness::test
