@@ -240,16 +240,20 @@ void TrainingLogReader::end_block() {
   block_.clear();
 }
 
-// "… global_step=10, RunningAvgSamplesPerSec=96.0, CurrSamplesPerSec=96.7, …", before 0.8 "… 0/10, RunningAvg…"
+// "… global_step=10, RunningAvgSamplesPerSec=96.0, CurrSamplesPerSec=96.7, …", before 0.8 "… 0/10, RunningAvg…", before
+// 0.7 the mean alone: "… 0/10, SamplesPerSec=96.0, …"
 bool TrainingLogReader::deepspeed(std::string_view text) {
-  const auto samples = number_after(text, "CurrSamplesPerSec=");
+  const auto last = number_after(text, "CurrSamplesPerSec="),
+             samples = last ? last : number_after(text, " SamplesPerSec=");
   auto step = integer_after(text, "global_step=");
   if (!step) {
-    const Text before = text.substr(0, text.find(", RunningAvgSamplesPerSec="));
+    const Text before = text.substr(0, text.find("SamplesPerSec="));
     step = integer_after(before.substr(std::min(before.rfind('/'), before.size())), "/");
   }
-  if (step && samples) add("deepspeed", {*step, 0, *samples, 0, true});
-  return step && samples;
+  if (!step || !samples) return false;
+  log_.neighbours_share = !last;
+  add("deepspeed", {*step, 0, *samples, 0, true});
+  return true;
 }
 
 // "{'train_runtime': 912.4407, 'train_samples_per_second': 35.07, 'train_steps_per_second': 0.548, …}"; since
@@ -257,7 +261,7 @@ bool TrainingLogReader::deepspeed(std::string_view text) {
 bool TrainingLogReader::trainer(std::string_view text) {
   if (has_any(text, "s/it]|it/s]|s/it, |it/s, ")) {  // also with a loss
     bar(text);
-    return true;
+    return false;  // an error often follows without a line feed
   }
   const bool of_step = has_all(text, "'loss': &'learning_rate': ");
   const auto runtime = number_after(text, "'train_runtime':"),
@@ -289,8 +293,8 @@ void TrainingLogReader::bar(std::string_view text) {
   const std::size_t bracket = share == std::string_view::npos ? text.rfind(" [") : text.find(" [", share);
   if (bracket == std::string_view::npos) return;
   const std::string name = lower(text.substr(0, std::min(share, bracket)));
-  if (name.find_first_of("abcdefghijklmnopqrstuvwxyz") != std::string::npos && !has_any(name, "epoch|train|step|iter"))
-    return;
+  const bool named = has_any(name, "epoch|train|step|iter");
+  if (name.find_first_of("abcdefghijklmnopqrstuvwxyz") != std::string::npos && !named) return;
   const std::size_t bars = text.substr(0, bracket).rfind("| ");
   if (bars == std::string_view::npos) return;
   Cursor c{trim(text.substr(bars + 2, bracket - bars - 2))};
@@ -306,6 +310,12 @@ void TrainingLogReader::bar(std::string_view text) {
   bar_total_ = total;
   bar_open_ = step < total;
   constexpr double apart = 50;
+  clock.after(", ");
+  clock.skip_blanks();
+  const Text shown = clock.word();  // "1.82s/it]"
+  const double rate = as_number(replaced(shown.substr(0, shown.find_first_of("si")), {{',', "."}})).value_or(0);
+  if (rate > 0 && (named || (bar_open_ && seconds >= apart)))
+    bar_shown_ = {step, contains(shown, "s/it") ? rate : 1 / rate};
   if (other || bar_step_ < 0 || step < bar_step_ || seconds < bar_seconds_) {
     if (step < last_iteration_) {
       end_run();
@@ -326,6 +336,8 @@ TrainingLog TrainingLogReader::finish() {
   if (const auto world = log_.arguments.find("world_size"); world != log_.arguments.end())
     size("ranks", number_in<std::int64_t>(world->second));
   end_run();
+  if (log_.intervals.empty() && beside_.empty() && !log_.whole_run && bar_shown_.seconds > 0)
+    add(log_.framework.empty() ? "progress bar" : log_.framework.c_str(), bar_shown_), end_run();
   const auto is_timed = [](const Interval& interval) { return interval.seconds > 0; };
   const bool timed = std::ranges::any_of(log_.intervals, is_timed);
   // DeepSpeed's own rate can be that of a step's last micro-batch alone: it counts only if there is nothing else.

@@ -83,6 +83,7 @@ class TrainingLogReader {
   std::int64_t bar_step_ = -1, bar_total_ = 0, announced_steps_ = 0;
   double bar_seconds_ = 0, bar_clock_ = 0;  // where the current interval began; latest
   bool bar_open_ = false;                   // the bar is not full
+  Interval bar_shown_;                      // as the bar itself says, if nothing better is logged
 };
 
 /// Stability of a log's step times, in seconds.

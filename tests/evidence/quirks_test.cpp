@@ -210,6 +210,11 @@ TEST(Quirks, OfTrainingLogs) {
       {"[timer.py:189:stop] 0/10, RunningAvgSamplesPerSec=23.5, CurrSamplesPerSec=24.0, MemAllocated=1.0GB\n"
        "[config.py:901:print]   train_batch_size ............. 48\n",
        "framework: deepspeed\nglobal_batch: 48\nstep_time_s: 2\n"},
+      // before 0.7
+      {"[timer.py:189:stop] 0/10, SamplesPerSec=23.5, MemAllocated=1.0GB\n"
+       "[timer.py:189:stop] 0/20, SamplesPerSec=24.0, MemAllocated=1.0GB\n"
+       "[config.py:901:print]   train_batch_size ............. 48\n",
+       "framework: deepspeed\nglobal_batch: 48\nstep_time_s: 2\n"},
       // evaluations draw bars of their own
       {" 20%|##   | 100/500 [03:00<12:00,  1.80s/it]\n  1%|     | 1/157 [00:01<02:36,  1.00it/s]\n"
        "100%|#####| 157/157 [02:37<00:00,  1.00it/s]{'eval_loss': 2.1, 'epoch': 0.2}\n"
@@ -221,6 +226,13 @@ TEST(Quirks, OfTrainingLogs) {
       {" 20%|##   | 100/500 [03:00<12:00,  1.80s/it][2026-01-01 00:00:00,000] [INFO] [logging.py:96] [Rank 0] step=9\n"
        " 40%|##   | 200/500 [06:00<09:00,  1.80s/it][2026-01-01 00:00:00,000] [INFO] [logging.py:96] [Rank 0] step=9\n",
        "intervals: 1\nstep_time_s: 1.8\n"},
+      // a single bar, or bars too near for their clock; not those of an evaluation or of loading
+      {"  2%|#         | 24/1752 [01:08<1:22:56,  2.88s/it][rank5]: Watchdog caught collective operation timeout\n",
+       "intervals: 1\nstep_time_s: 2.88\nproblem: 1: Watchdog\n"},
+      {"Epoch 0:   6%|#  | 1/18 [00:08<02:29,  8.77s/it]\nEpoch 0:  11%|#  | 2/18 [00:11<01:33,  5,82s/it, loss=9.5]\n",
+       "intervals: 1\nstep_time_s: 5.82\n"},
+      {"100%|###| 157/157 [02:37<00:00,  1.00it/s]\n  1%|#| 1/90 [00:01<02:36,  1.00it/s]\nCUDA out of memory\n",
+       "problem: 3: CUDA\n"},
       // the number of steps is more precise than their rate
       {"100%|#####| 380/380 [2:00:06<00:00, 18.96s/it]\n"
        "{'train_runtime': 7206.0, 'train_samples_per_second': 13.5, 'train_steps_per_second': 0.053, 'epoch': 1.0}\n",
