@@ -102,6 +102,7 @@ class Threads {
 struct Operation {
   std::uint32_t kind = 0, group = 0, phase = 0;  // names: "allreduce", "DATA_PARALLEL_GROUP"; "forward"
   std::int64_t bytes_in = 0, bytes_out = 0, group_size = 0;
+  std::uint32_t members = 0;                     // name: "[0, 8, 16, 24]"
   std::optional<Part> part = {};  // part of the step in harness terms
   double waiting_s = NAN, bubble_s = NAN;
 };

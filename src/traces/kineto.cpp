@@ -143,6 +143,7 @@ std::int32_t KinetoReader::operation() {
   Operation operation;
   operation.kind = capture_.names.number_of(kind);
   operation.group = capture_.names.number_of(group);
+  operation.members = capture_.names.number_of(event_["Process Group Ranks"]);
   operation.bytes_in = count("In msg nelems") * size;
   operation.bytes_out = count("Out msg nelems") * size;
   operation.group_size = count("Group size");

@@ -7,13 +7,14 @@
 #include <utility>
 
 #include "base/median.h"
+#include "base/text.h"
 #include "report/page/page.h"
 #include "traces/read.h"
 
 namespace harness::traces {
 namespace {
 
-// The collectives of one stream on one rank.
+// The collectives of one stream and process group on one rank. PyTorch runs those of several groups on one stream.
 struct Track {
   std::size_t rank = 0;
   std::vector<std::size_t> at;  // indices into the rank's collectives
@@ -127,9 +128,10 @@ void Finder::meet(const Group& group, std::vector<Meeting>& meetings) const {
 Meetings Finder::find() {
   std::vector<Track> tracks;
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-    std::map<std::uint32_t, std::size_t> track_of;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> track_of;
     for (std::size_t i = 0; i < ranks_[rank].size(); ++i) {
-      const auto [entry, added] = track_of.emplace(ranks_[rank][i].stream, tracks.size());
+      const Collective& c = ranks_[rank][i];
+      const auto [entry, added] = track_of.emplace(std::pair(c.stream, c.members), tracks.size());
       if (added) tracks.push_back({rank, {}});
       tracks[entry->second].at.push_back(i);
     }
@@ -261,6 +263,7 @@ std::vector<Collective> collectives_of(const Capture& capture, const Device& dev
     const Operation& arguments = capture.operations[static_cast<std::size_t>(event.operation)];
     c.bytes = std::max(arguments.bytes_in, arguments.bytes_out);
     c.group_size = arguments.group_size;
+    c.members = arguments.members;
   }
   return all;
 }

@@ -16,6 +16,7 @@ struct Collective {
   std::int64_t start_ns = 0, end_ns = 0;
   std::uint32_t stream = 0;
   Class kernel_class = 0;
+  std::uint32_t members = 0;               // the ranks of its group: equal numbers, equal ranks, on one rank only
   std::int64_t bytes = 0, group_size = 0;  // larger of input and output; number of ranks; 0: not recorded
   double seconds() const { return static_cast<double>(end_ns - start_ns) * 1e-9; }
 };
@@ -43,9 +44,9 @@ struct Meetings {
   std::vector<double> clock_s;  // by rank: its clock minus the first rank's; 0 if not needed
 };
 
-/// Matches collectives across ranks: pairs streams whose communication kernels have the same kinds in the same order
-/// and end together, up to a constant clock offset. Needs no group names. Kernels that do not end together are not the
-/// same collective, and no waiting is derived from them.
+/// Matches collectives across ranks: pairs streams, or the groups on them if recorded, whose communication kernels have
+/// the same kinds in the same order and end together, up to a constant clock offset. Needs no group names. Kernels that
+/// do not end together are not the same collective, and no waiting is derived from them.
 Meetings find_meetings(const std::vector<std::vector<Collective>>& ranks);
 
 /// Estimates from one rank alone how long it waited, in seconds, in the collectives that begin in a window. The

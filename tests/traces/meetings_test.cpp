@@ -66,6 +66,26 @@ TEST(Meetings, ACaptureMayBeginOneCollectiveLater) {
   EXPECT_NEAR(found.all[0].end_spread_s, 1e-6, 1e-9);
 }
 
+// PyTorch runs the collectives of all groups on the stream of the computation, unless they are asynchronous. Here each
+// of four ranks meets its neighbour and then its replica; the last rank comes 1 ms late to both.
+TEST(Meetings, GroupsOnOneStreamAreTold) {
+  std::vector<std::vector<Collective>> ranks(4);
+  for (std::int64_t at = 0; at < 100'000 * us; at += 10'000 * us) {
+    for (std::size_t rank = 0; rank < 4; ++rank) {
+      const std::int64_t late = rank >= 2 ? 1000 * us : 0, own = rank == 3 ? 1000 * us : 0;
+      const Class kind = class_of("ncclDevKernel_AllReduce_Sum_bf16_RING_LL");
+      ranks[rank].push_back({at + own, at + 2000 * us + late, 7, kind, 1});
+      ranks[rank].push_back({at + 2000 * us + late, at + 6000 * us, 7, kind, 2});
+    }
+  }
+  const Meetings found = find_meetings(ranks);
+  double waited_s = 0;
+  for (const Meeting& meeting : found.all) {
+    for (const Meeting::Member& member : meeting.members) waited_s += member.waiting_s;
+  }
+  EXPECT_NEAR(waited_s, 10 * 3e-3, 1e-9);  // rank 2 for rank 3, ranks 0 and 1 for their replicas
+}
+
 // Two all-reduces a step that take 1 and 2 ms, and wait in four of six steps. Without sizes, only their position in the
 // step identifies them.
 TEST(Meetings, OneRankTellsTheLeastOfItsWaiting) {
