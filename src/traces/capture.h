@@ -213,7 +213,7 @@ bool is_unknown(Class kernel_class);
 Class class_of(std::string_view kernel);
 
 /// Classifies each kernel by its name, or by the arguments of its collective if the name says nothing or only that it
-/// communicates (RCCL has one kernel for all collectives).
+/// communicates (RCCL has one kernel for all collectives, NCCL one for sends and all-to-alls).
 void classify(Capture& capture);
 
 /// Returns the display name of a class: "all-reduce", "matrix products".

@@ -37,7 +37,7 @@ attention fmha|sage_fwd|sage_attn|sage_bwd|reduce_segments|flash_fwd|flash_bwd|f
 optimizer adamfunctor|adammath|fusedadam|fused_adam|adamw|multi_tensor_apply_kernel&adam|lambfunctor|lambstage
   sgdfunctor|fusedsgd|distadam|distopt|adagradfunctor|muon|fusedoptimizer|adam_cuda|deepspeedadam|cuda_adam
   rowwise_adagrad_update
-optimizer_(multi-tensor) multi_tensor_apply_kernel|multi_tensor_l2norm|multitensor|foreach_
+optimizer_(multi-tensor) multi_tensor_apply_kernel&!copy<|multi_tensor_l2norm|multitensor|foreach_
 rotary_embedding rotary|_rope|rope_
 embedding embedding|krn_partial|sum_and_scatter|compute_num_of_partial|indexselectlargeindex|indexselectsmallindex|tbe_
   bounds_check_indices|linearize_index|permute_pooled_embs|recat_copy|block_bucketize|offsets_range|fbgemm_gpu&permute
@@ -68,6 +68,7 @@ Triton_other triton_|triton::
 copies_on_SMs reshape_and_cache|store_kvcache|memcpy|memset|catarray|cat_array|copy_kernel|direct_copy|bfloat16_copy
   _copy_|_to_copy|index_elementwise|index_kernel|index_select|indexselect|index_put|gather|scatter|transpose|permute
   pack|roll_cuda|flip_kernel|tril|triu|copybuffer|fillbuffer|copy_page|nonzero|slice|op_tensor|optensor
+  multi_tensor_apply_kernel
 reduction reduce_kernel|reduce_1block|splitreduction|devicereduce|devicesegmentedreduce|reducekernel|dot_|argmax|argmin
   norm_reduce|l2norm
 sort_and_scan unique|devicepartition|deviceselect|histogram|onesweep|sort|scan|runlengthencode|bucketize|topk
@@ -163,7 +164,8 @@ Class class_of(std::string_view kernel) {
 void classify(Capture& capture) {
   std::vector<Class> by_name(capture.names.size());
   for (std::size_t i = 0; i < by_name.size(); ++i) by_name[i] = class_of(capture.names[static_cast<std::uint32_t>(i)]);
-  const Class generic = class_of("ncclkernel"), elementwise = class_of("elementwise"), none = class_of("");
+  const Class generic = class_of("ncclkernel"), sends = class_of("nccl sendrecv"),
+              elementwise = class_of("elementwise"), none = class_of("");
   std::unordered_map<std::uint32_t, Class> by_kind;
   for (Device& device : capture.devices) {
     for (GpuEvent& event : device.events) {
@@ -172,10 +174,10 @@ void classify(Capture& capture) {
       const Operation& arguments = capture.operations[static_cast<std::size_t>(event.operation)];
       if (arguments.part) {  // in a trace that harness wrote
         if (is_unknown(event.kernel_class)) event.kernel_class = elementwise;
-      } else if (is_unknown(event.kernel_class) || event.kernel_class == generic) {
+      } else if (is_unknown(event.kernel_class) || event.kernel_class == generic || event.kernel_class == sends) {
         const auto [entry, added] = by_kind.try_emplace(arguments.kind);
         if (added) entry->second = class_of_collective(capture.names[arguments.kind]);
-        event.kernel_class = entry->second;
+        if (event.kernel_class != sends || entry->second != generic) event.kernel_class = entry->second;
       }
     }
   }

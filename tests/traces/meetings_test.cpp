@@ -151,6 +151,8 @@ TEST(Classes, NamesOfManyMakers) {
   EXPECT_EQ(name("void rotary_embedding_kernel<float>"), "rotary_embedding");
   EXPECT_EQ(name("void fbgemm_gpu::split_embedding_backward"), "embedding");
   EXPECT_EQ(name("bf16xmxfp4_matmul"), "matrix_products");
+  EXPECT_EQ(name("multi_tensor_apply_kernel<AdamFunctor<float>>"), "optimizer");
+  EXPECT_EQ(name("multi_tensor_apply_kernel<CopyFunctor<float, BFloat16>, Copy<float, BFloat16>>"), "copies_on_SMs");
   EXPECT_EQ(name("void my_project::odd<float>"), "without_a_class");
   EXPECT_EQ(axis_of("INTRA_PARTIAL_DATA_PARALLEL_GROUP_WITH_CP"), Part::data);
   EXPECT_EQ(axis_of("EXPERT_MODEL_PARALLEL_GROUP"), Part::communication);
