@@ -165,7 +165,7 @@ void Calls::await(std::size_t device, std::uint64_t correlation) {
                       static_cast<std::uint32_t>(capture_.devices[device].events.size() - 1)});
 }
 
-void Calls::join(std::uint64_t correlation, std::int64_t start_ns, Thread thread) {
+void Calls::join(std::uint64_t correlation, std::int64_t start_ns, std::int64_t end_ns, Thread thread) {
   const auto key = [&](const Awaited& awaited) {
     return std::pair(capture_.devices[awaited.device].process, awaited.correlation);
   };
@@ -177,6 +177,7 @@ void Calls::join(std::uint64_t correlation, std::int64_t start_ns, Thread thread
     GpuEvent& event = capture_.devices[at->device].events[at->event];
     if (event.is_launched() && event.launch_ns <= start_ns) continue;
     event.launch_ns = start_ns;
+    event.launch_end_ns = end_ns;
     event.thread = thread;
   }
 }

@@ -54,6 +54,7 @@ struct GpuEvent {
   Thread thread = no_thread;    // thread that launched it
   Work work = Work::kernel;
   Class kernel_class = 0;  // set by classify(); "without_a_class" for CUDA graphs, copies and memsets
+  std::int64_t launch_end_ns = 0;
 
   bool is_kernel() const { return work == Work::kernel || work == Work::graph; }
   /// False if the file does not contain its launch.
@@ -101,8 +102,8 @@ class Threads {
 /// The arguments of a collective, or of any operation in traces that harness wrote. 0, NaN and "": not recorded.
 struct Operation {
   std::uint32_t kind = 0, group = 0, phase = 0;  // names: "allreduce", "DATA_PARALLEL_GROUP"; "forward"
-  std::int64_t bytes_in = 0, bytes_out = 0, group_size = 0;
   std::uint32_t members = 0;                     // name: "[0, 8, 16, 24]"
+  std::int64_t bytes_in = 0, bytes_out = 0, group_size = 0;
   std::optional<Part> part = {};  // part of the step in harness terms
   double waiting_s = NAN, bubble_s = NAN;
 };
@@ -177,7 +178,7 @@ class Calls {
   /// Takes a call and derives its cause from its name. Calls without a cause are not kept.
   void take(HostRange call);
   /// Links a call to its events, after all events were added. The earliest call of a correlation launched its events.
-  void join(std::uint64_t correlation, std::int64_t start_ns, Thread thread);
+  void join(std::uint64_t correlation, std::int64_t start_ns, std::int64_t end_ns, Thread thread);
 
  private:
   struct Awaited {

@@ -41,7 +41,7 @@ class KinetoReader {
   // A call, kept until its events have been read, because they may follow it in the file.
   struct Launch {
     std::uint64_t correlation = 0;
-    std::int64_t start_ns = 0;
+    std::int64_t start_ns = 0, end_ns = 0;
     Thread thread = no_thread;
   };
 
@@ -228,13 +228,16 @@ bool KinetoReader::take_host_event(Category category) {
     const Thread on = thread();
     calls_.take({start_ns_, end_ns_, capture_.names.number_of(name.substr(0, 200)), on});
     const auto correlation = static_cast<std::uint64_t>(event_.whole("correlation", 0));
-    if (correlation != 0) launches_.push_back({correlation, start_ns_, on});
-  } else if (category == Category::overhead) {
-    range(Cause::profiler);
+    if (correlation != 0) launches_.push_back({correlation, start_ns_, end_ns_, on});
+  } else if (category == Category::overhead) {  // of the profiler, or of CUDA, on no thread
+    const bool code = evidence::has_any(name, "Loading|Compiler");
+    range(code ? Cause::module : Cause::profiler);
+    if (code) capture_.ranges.back().thread = no_thread;
   } else if (contains(name, "__next__") &&
              contains(name, category == Category::python ? "dataloader.py" : "DataLoader")) {
     range(Cause::loading);
-  } else if (category == Category::python && contains(name, "gc.collect")) {
+  } else if (contains(name, "Python GC") ||
+             (category == Category::python && evidence::has_any(name, "gc.collect|function collect>"))) {
     range(Cause::garbage);
   } else if (category == Category::operation && name.starts_with("autograd::engine::evaluate_function")) {
     std::vector<Thread>& threads = capture_.backward_threads;
@@ -288,7 +291,7 @@ void KinetoReader::finish() {
          join_first(std::vector(categories_.begin(), categories_.end()), 6));
   }
   if (empty) fail("{}: it holds no event of the PyTorch profiler", quote(path_));
-  for (const Launch& launch : launches_) calls_.join(launch.correlation, launch.start_ns, launch.thread);
+  for (const Launch& l : launches_) calls_.join(l.correlation, l.start_ns, l.end_ns, l.thread);
   const auto shift = [&](auto& x) {
     x.start_ns += base_ns_;
     x.end_ns += base_ns_;
@@ -299,7 +302,10 @@ void KinetoReader::finish() {
   }
   for (Device& device : capture_.devices) {
     std::ranges::for_each(device.events, shift);
-    for (GpuEvent& event : device.events) event.launch_ns += base_ns_;
+    for (GpuEvent& event : device.events) {
+      event.launch_ns += base_ns_;
+      event.launch_end_ns += base_ns_;
+    }
     std::ranges::for_each(device.steps, shift);
     if (!gpus_.empty())  // a node has one kind
       device.gpu = evidence::value_at(gpus_, device.id, gpus_.begin()->second);

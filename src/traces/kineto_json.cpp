@@ -224,7 +224,7 @@ KinetoEvent::Category KinetoEvent::category() const {
       {{"cpu_op|Operator", operation},  // with a capital before 2022
        {"python_function", python},
        {"kernel|Kernel", kernel},
-       {"cuda_runtime|cuda_driver|Runtime", call},
+       {"cuda_runtime|cuda_driver|Runtime|xpu_runtime|xpu_driver|privateuse1_runtime|privateuse1_driver", call},
        {"gpu_memcpy|Memcpy", copy},
        {"gpu_memset|Memset", set},
        {"user_annotation", annotation},

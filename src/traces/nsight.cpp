@@ -247,9 +247,9 @@ void Reader::calls() {
     for (Statement s = database_.rows(table, {"start", "end", "globalTid", "correlationId", "nameId"}); s.next();) {
       if (!plausible(s.integer(0), s.integer(1))) continue;
       const Thread thread = thread_of(s.bits(2));
-      const std::int64_t start_ns = epoch_ns_ + s.integer(0);
-      calls_.take({start_ns, epoch_ns_ + s.integer(1), name_of(s.integer(4)), thread});
-      calls_.join(s.bits(3), start_ns, thread);
+      const std::int64_t start_ns = epoch_ns_ + s.integer(0), end_ns = epoch_ns_ + s.integer(1);
+      calls_.take({start_ns, end_ns, name_of(s.integer(4)), thread});
+      calls_.join(s.bits(3), start_ns, end_ns, thread);
     }
   }
 }

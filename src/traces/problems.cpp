@@ -62,13 +62,13 @@ void idle_causes(const Report& report, std::vector<std::string>& problems) {
   const double step_s = report.mean.breakdown.step_s;
   const auto share = [&](Cause cause) { return report.mean.idle_s[static_cast<std::size_t>(cause)] / step_s; };
   const double loading = std::max(share(Cause::loading), report.mean.breakdown[Part::loading].value_or(0) / step_s);
-  const bool not_started = share(Cause::queued) > some;
-  const double host = not_started ? 0 : share(Cause::host) + share(Cause::launch);
+  const double stalled = report.mean.idle_s.stalled_s / step_s;
+  const double host = stalled > some ? 0 : share(Cause::host) + share(Cause::launch);
   const auto tell = [&](double of_step, double least, fmt::format_string<std::string> text) {
     if (of_step > least) problems.push_back(fmt::format(text, percent(of_step)));
   };
   tell(loading, of_note, "The GPU waits for data {} of the step: more loader workers, prefetching.");
-  tell(share(Cause::queued), some,
+  tell(stalled, some,
        "{} of the step, launched kernels do not start: lost events, or another process on the GPU. So there is no "
        "verdict on the host.");
   tell(host, much,
@@ -77,6 +77,9 @@ void idle_causes(const Report& report, std::vector<std::string>& problems) {
   tell(
       share(Cause::synchronised), some,
       "The host waits for the GPU, then launches: {} of the step. Look for .item(), logging and checks for NaN in each "
+  tell(stalled > some ? 0 : share(Cause::queued), some,
+       "{} of the step passes between kernels that are queued already: they are small. Fuse them (torch.compile, fused "
+       "optimizers and norms).");
       "step.");
   tell(share(Cause::allocation), some,
        "Memory is allocated during {} of the step. Use a pool (PyTorch's caching allocator, cudaMallocAsync).");

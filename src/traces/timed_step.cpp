@@ -109,6 +109,7 @@ TimedStep mean_of(const std::vector<TimedStep>& steps) {
     mean.copies_s += share * step.copies_s;
     mean.waits_s += share * step.waits_s;
     for (std::size_t i = 0; i < cause_count; ++i) mean.idle_s[i] += share * step.idle_s[i];
+    mean.idle_s.stalled_s += share * step.idle_s.stalled_s;
   }
   mean.breakdown = analysis::mean_of(breakdowns);
   return mean;

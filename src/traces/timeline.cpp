@@ -79,8 +79,8 @@ using ThreadTimes = std::array<Stretches, cause_count>;
 
 constexpr std::int64_t near_ns = 5000;
 
-// Takes a part of a gap and its cause.
-using AddIdle = std::function<void(const Stretch&, Cause)>;
+// Takes a part of a gap, its cause, and whether launched work did not start for long.
+using AddIdle = std::function<void(const Stretch&, Cause, bool)>;
 
 class Host {
  public:
@@ -91,18 +91,19 @@ class Host {
  private:
   const Timeline& timeline_;
   std::unordered_map<Thread, ThreadTimes> threads_;
-  Stretches overhead_;
+  Stretches overhead_, code_;  // on no thread: of the profiler, and of CUDA that loads code
 };
 
 Host::Host(const Capture& capture, const Timeline& timeline) : timeline_(timeline) {
   for (const HostRange& range : capture.ranges) {
     const bool brief = range.cause == Cause::synchronised && range.end_ns - range.start_ns <= near_ns;
     if (!range.cause || brief) continue;
-    Stretches& of_cause =
-        range.cause == Cause::profiler ? overhead_ : threads_[range.thread][static_cast<std::size_t>(*range.cause)];
+    Stretches& of_cause = range.cause == Cause::profiler ? overhead_
+                          : range.thread == no_thread    ? code_
+                                                      : threads_[range.thread][static_cast<std::size_t>(*range.cause)];
     of_cause.push_back({timeline.seconds(range.start_ns), timeline.seconds(range.end_ns)});
   }
-  overhead_ = united(std::move(overhead_));
+  for (Stretches* all : {&overhead_, &code_}) *all = united(std::move(*all));
   for (auto& [id, thread] : threads_) {
     for (Stretches& of_cause : thread) of_cause = united(std::move(of_cause));
   }
@@ -126,29 +127,37 @@ bool open_at(const Stretches& stretches, double s) {
 
 void Host::divide_gap(std::int64_t from_ns, const GpuEvent& event, const AddIdle& add) const {
   using enum Cause;
+  // Between kernels that wait for each other pass microseconds, from call to kernel tens of them.
+  constexpr std::int64_t long_between_ns = 10'000, long_after_ns = 1'000'000;
   const double from_s = timeline_.seconds(from_ns), end_s = timeline_.seconds(event.start_ns);
-  if (!event.is_launched()) return add({from_s, end_s}, unknown);
-  if (event.launch_ns <= from_ns) return add({from_s, end_s}, queued);
+  if (!event.is_launched()) return add({from_s, end_s}, unknown, false);
+  if (event.launch_ns <= from_ns) return add({from_s, end_s}, queued, event.start_ns - from_ns > long_between_ns);
   // Host and GPU clocks differ by microseconds: the call may appear to begin after the event.
   const double to_s = timeline_.seconds(std::min(event.launch_ns, event.start_ns));
-  add({to_s, end_s}, launch);
+  const bool stalled = event.start_ns - event.launch_end_ns > long_after_ns;
+  const double called_s = stalled ? timeline_.seconds(event.launch_end_ns) : end_s;
+  add({called_s, end_s}, launch, true);
   static const ThreadTimes none;
   const auto found = threads_.find(event.thread);
   const auto of_thread = [&](Cause cause) -> const Stretches& {
     return (found == threads_.end() ? none : found->second)[static_cast<std::size_t>(cause)];
   };
-  Stretches rest{{from_s, to_s}};
+  Stretches rest{{from_s, called_s}};
   const auto claim = [&](const Stretches& by, Cause cause) {
-    const Stretches inside = clipped(by, from_s, to_s);
+    const Stretches inside = clipped(by, from_s, cause == module ? called_s : to_s);  // a call may load its code
     if (inside.empty()) return;
     const Stretches left = without(rest, inside);
-    for (const Stretch& s : without(rest, left)) add(s, cause);
+    for (const Stretch& s : without(rest, left)) add(s, cause, false);
     rest = left;
   };
   claim(overhead_, profiler);
   for (const Cause cause : {loading, allocation, module, garbage}) claim(of_thread(cause), cause);
+  claim(code_, module);
   const Cause late = open_at(of_thread(synchronised), from_s) ? synchronised : Cause::host;
-  for (const Stretch& s : rest) add(s, late);
+  for (const Stretch& s : rest) {
+    add({s.start_s, std::min(s.end_s, to_s)}, late, false);
+    add({std::max(s.start_s, to_s), s.end_s}, launch, false);
+  }
 }
 
 }  // namespace
@@ -262,19 +271,23 @@ std::string_view title_of(Cause cause) {
 std::vector<IdleTimes> find_idle(const Capture& capture, const Device& device, const Timeline& timeline,
                                  const std::vector<Window>& windows) {
   const Host host(capture, timeline);
-  std::vector<IdleTimes> idle(windows.size(), IdleTimes{});
-  const AddIdle add = [&](const Stretch& part, Cause cause) {
+  std::vector<IdleTimes> idle(windows.size());
+  const AddIdle add = [&](const Stretch& part, Cause cause, bool stalled) {
     for (std::size_t i = 0; i < windows.size(); ++i) {
       const double from_s = std::max(part.start_s, timeline.seconds(windows[i].start_ns)),
                    to_s = std::min(part.end_s, timeline.seconds(windows[i].end_ns));
       idle[i][static_cast<std::size_t>(cause)] += std::max(0.0, to_s - from_s);
+      if (stalled) idle[i].stalled_s += std::max(0.0, to_s - from_s);
     }
   };
-  std::int64_t busy_until_ns = device.events.front().end_ns;
+  std::int64_t busy_until_ns = std::ranges::min(windows, {}, &Window::start_ns).start_ns;
   for (const GpuEvent& event : device.events) {
     if (event.start_ns > busy_until_ns) host.divide_gap(busy_until_ns, event, add);
     busy_until_ns = std::max(busy_until_ns, event.end_ns);
   }
+  GpuEvent next = device.events.back();
+  next.start_ns = next.launch_ns = next.launch_end_ns = std::ranges::max(windows, {}, &Window::end_ns).end_ns;
+  if (next.start_ns > busy_until_ns) host.divide_gap(busy_until_ns, next, add);
   return idle;
 }
 

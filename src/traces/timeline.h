@@ -96,9 +96,11 @@ Steps find_steps(const Capture& capture, const Device& device, const Timeline& t
 // ---- idle time
 
 /// Seconds by cause.
-using IdleTimes = std::array<double, cause_count>;
+struct IdleTimes : std::array<double, cause_count> {
+  double stalled_s = 0;  // of them: the work was launched and did not start for long
+};
 
-/// Returns the idle time by cause between a device's first and last event, for each of `windows`.
+/// Returns the idle time by cause for each of `windows`; beyond the device's last event, as if another one followed.
 std::vector<IdleTimes> find_idle(const Capture& capture, const Device& device, const Timeline& timeline,
                                  const std::vector<Window>& windows);
 

@@ -34,6 +34,14 @@ inline std::string kernel(const std::string& start, const std::string& duration,
   return event("kernel", name, start, duration, args);
 }
 
+/// Returns a call and the kernel of 10 us that it launches.
+inline std::string launched(const std::string& category, const std::string& call, double at_us, double start_us,
+                            const std::string& correlation, const std::string& stream = "7") {
+  const std::string args = fmt::format("\"device\": 0, \"stream\": {}, \"correlation\": {}", stream, correlation);
+  return event(category, call, std::to_string(at_us), "2", "\"correlation\": " + correlation) + ",\n" +
+         kernel(std::to_string(start_us), "10", "nvjet_a", args) + ",\n";
+}
+
 /// Returns what precedes the events of a rank; `world`: the ranks of its job, 0 if the file does not state them.
 inline std::string of_rank(int rank, int world = 0) {
   const std::string size = world > 0 ? fmt::format(", \"world_size\": {}", world) : "";

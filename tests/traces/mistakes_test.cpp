@@ -26,13 +26,6 @@ class Mistakes : public ::testing::Test {
   test::TemporaryFolder folder_;
 };
 
-std::string launched(const std::string& category, const std::string& call, double at_us, double start_us,
-                     const std::string& correlation, const std::string& stream = "7") {
-  const std::string args = fmt::format("\"device\": 0, \"stream\": {}, \"correlation\": {}", stream, correlation);
-  return event(category, call, std::to_string(at_us), "2", "\"correlation\": " + correlation) + ",\n" +
-         kernel(std::to_string(start_us), "10", "nvjet_a", args) + ",\n";
-}
-
 TEST_F(Mistakes, CallsOfTheDriverAreLaunches) {
   std::string events = launched("cuda_runtime", "cudaLaunchKernel", 1, 10, "5");
   events += launched("cuda_driver", "cuLaunchKernelEx", 40, 50, "6") + kernel("1", "1");
