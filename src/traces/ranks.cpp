@@ -301,6 +301,13 @@ std::optional<double> least_waiting_s(const std::vector<Collective>& all, const 
 
 void compare_ranks(Report& report) {
   const bool own = std::ranges::any_of(report.gpus, [](const TracedGpu& gpu) { return gpu.format == own_format; });
+  const auto stepless = [](const TracedGpu& gpu) { return gpu.steps.windows.empty(); };
+  if (!std::ranges::all_of(report.gpus, stepless)) {  // a whole trace is no step, and the mean of both is neither
+    const std::size_t dropped = std::erase_if(report.gpus, stepless);
+    if (dropped > 0)
+      report.notes.push_back(fmt::format("{} left out: without a step, and not traced during the step of the others.",
+                                         plural(static_cast<std::int64_t>(dropped), "GPU")));
+  }
   if (report.gpus.size() > 1 && !own) {  // traces from harness record how long each rank waited
     std::vector<std::vector<Collective>> collectives;
     for (const TracedGpu& gpu : report.gpus) collectives.push_back(gpu.collectives);

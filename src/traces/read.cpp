@@ -39,7 +39,8 @@ Capture read_capture(const std::string& path) {
   return read_kineto(input, input.name());
 }
 
-TracedGpu examine(const Capture& capture, const Device& device, const std::string& wanted_step) {
+// `wanted`: the step of another GPU, shown if this one has it; without steps of its own, what it did in that time.
+TracedGpu examine(const Capture& capture, const Device& device, const Window& wanted) {
   TracedGpu gpu;
   static_cast<Source&>(gpu) = capture;
   gpu.label = device.label;
@@ -49,7 +50,10 @@ TracedGpu examine(const Capture& capture, const Device& device, const std::strin
   gpu.whole = {"the whole trace", timeline.origin_ns, timeline.end_ns};
   const Measure measure(device, capture.names);
   gpu.windows = measure.of(windows_of(capture, device, timeline));
-  gpu.steps = find_steps(capture, device, timeline, measure, wanted_step);
+  gpu.steps = find_steps(capture, device, timeline, measure, wanted.name);
+  const bool covers = gpu.whole.start_ns <= wanted.start_ns && wanted.end_ns <= gpu.whole.end_ns;
+  if (gpu.steps.windows.empty() && covers && wanted.seconds() > 0)
+    gpu.steps = {.how = "the step of another GPU", .windows = {wanted}, .alike = {0}};
   gpu.shown = gpu.steps.windows.empty() ? gpu.whole : gpu.steps.windows[gpu.steps.shown];
   const std::vector<IdleTimes> idle_s = find_idle(capture, device, timeline, {gpu.whole, gpu.shown});
   gpu.idle_s = idle_s[0];
@@ -70,8 +74,8 @@ struct TracedFile {
   std::string refused;  // why it could not be read; "": it was read
 };
 
-// `step`: name of the step to show if a GPU has it; if empty, the first GPU's step is shown for the others too.
-TracedFile examine_file(const std::string& path, std::string step) {
+// `step`: the step to show if a GPU has it; if empty, the first GPU's step is shown for the others too.
+TracedFile examine_file(const std::string& path, Window step) {
   const Capture capture = read_capture(path);
   TracedFile file{capture.file, {}, capture.notes, {}};
   if (capture.rank_guessed) file.notes.push_back(fmt::format("Its rank, {}, is guessed from the name.", *capture.rank));
@@ -87,7 +91,7 @@ TracedFile examine_file(const std::string& path, std::string step) {
   for (const Device& device : capture.devices) {
     file.gpus.push_back(examine(capture, device, step));
     if (unknown.empty()) unknown = kernel_of_unknown_stream(device, capture.names);
-    if (step.empty()) step = file.gpus.back().numbered_step();
+    if (step.seconds() <= 0) step = file.gpus.back().step_of_job();
   }
   if (!unknown.empty())
     file.notes.push_back(fmt::format(
@@ -184,15 +188,15 @@ std::size_t files_at_once(const std::vector<std::string>& paths) {
 // Examines files in the order of the paths. The first file determines the step that the others show.
 std::vector<TracedFile> examine_files(const std::vector<std::string>& paths) {
   std::vector<TracedFile> files(paths.size());
-  const auto examine_at = [&](std::size_t i, const std::string& step) {
+  const auto examine_at = [&](std::size_t i, const Window& step) {
     try {
       files[i] = examine_file(paths[i], step);
     } catch (const Error& error) {
       files[i].refused = error.what();
     }
   };
-  examine_at(0, "");
-  const std::string step = files[0].refused.empty() ? files[0].gpus.front().numbered_step() : "";
+  examine_at(0, {});
+  const Window step = files[0].refused.empty() ? files[0].gpus.front().step_of_job() : Window{};
   std::atomic<std::size_t> next = 1;
   const auto work = [&] {
     for (std::size_t i = next++; i < paths.size(); i = next++) examine_at(i, step);

@@ -75,8 +75,11 @@ struct TracedGpu : Source {
   std::string name() const {
     return rank ? fmt::format("rank {}", *rank) : fmt::format("{} GPU {}", quote(file), label);
   }
-  /// Returns the name of the step shown if it identifies the step within the job, otherwise "".
-  std::string numbered_step() const { return steps.numbered && !steps.windows.empty() ? shown.name : ""; }
+  /// Returns the step shown, empty if there is none; its name is "" unless it identifies the step within the job.
+  Window step_of_job() const {
+    if (steps.windows.empty()) return {};
+    return {steps.numbered ? shown.name : "", shown.start_ns, shown.end_ns};
+  }
 };
 
 struct LateRank {

@@ -94,6 +94,31 @@ std::vector<Window> device_windows(const std::vector<Window>& marks, const Devic
   return windows;
 }
 
+bool is_optimizer(const GpuEvent* event) {
+  return class_names()[event->kernel_class].starts_with("optimizer");
+}
+
+// A step that is marked alone also has the time of the host before its first GPU event, as for loading data, and after
+// its last one, unless another step runs.
+void widen(Window& step, const Window& mark, const Device& device) {
+  std::int64_t from_ns = mark.start_ns;
+  for (const GpuEvent& event : device.events) {
+    if (event.start_ns < step.start_ns) from_ns = std::max(from_ns, event.end_ns);
+  }
+  step.start_ns = std::min(step.start_ns, from_ns);
+  step.end_ns = std::max(step.end_ns, mark.end_ns);
+}
+
+// Returns whether windows are parts of steps: the GPU runs an optimizer, but not in most of them.
+bool are_parts(const std::vector<Window>& windows, const Device& device) {
+  std::set<const Window*> with;
+  for (const GpuEvent& event : device.events) {
+    const auto behind = std::ranges::upper_bound(windows, event.start_ns, {}, &Window::start_ns);
+    if (is_optimizer(&event) && behind != windows.begin()) with.insert(&*std::prev(behind));
+  }
+  return !with.empty() && with.size() * 2 < windows.size();
+}
+
 std::string without_digits(std::string name) {
   std::erase_if(name, [](unsigned char c) { return std::isdigit(c) != 0; });
   return name;
@@ -169,10 +194,6 @@ std::vector<std::size_t> distances(const std::vector<const GpuEvent*>& sequence)
   for (const auto& [count, distance] : by_count) result.push_back(distance);
   std::ranges::sort(result);
   return result;
-}
-
-bool is_optimizer(const GpuEvent* event) {
-  return class_names()[event->kernel_class].starts_with("optimizer");
 }
 
 // Returns whether at least 95 % of the kernels have the same name as the kernel `distance` earlier.
@@ -264,16 +285,20 @@ Steps find_steps(const Capture& capture, const Device& device, const Timeline& t
     if (nsight && !marks.empty()) marks = outermost(std::move(marks));
     steps.how = nsight ? "NVTX ranges" : "ProfilerStep";
     steps.windows = device_windows(marks, device, capture.cut_short);
-    if (steps.windows.empty()) {
+    steps.no_optimizer = are_parts(steps.windows, device);
+    if (steps.windows.empty() || (nsight && steps.no_optimizer)) {
       marks = recurring_annotations(capture, device, timeline);
       steps.how = "annotations that recur";
       steps.windows = device_windows(marks, device, capture.cut_short);
+      if (are_parts(steps.windows, device)) steps.windows.clear();
+      steps.no_optimizer = false;
     }
+    if (marks.size() == 1 && steps.windows.size() == 1) widen(steps.windows[0], marks[0], device);
     steps.without_last = marks.size() > 1;
   }
   std::set<std::string> names;
   for (const Window& window : steps.windows) names.insert(window.name);
-  steps.numbered = names.size() == steps.windows.size();
+  steps.numbered = !names.empty() && names.size() == steps.windows.size();
   if (steps.windows.size() < 2 || much_different(steps.windows, measure)) {
     Steps period = find_period(device, timeline);  // not numbered: the first is where the capture began
     if (!period.windows.empty() && (steps.windows.empty() || !period.no_optimizer)) steps = std::move(period);

@@ -85,7 +85,7 @@ struct Steps {
   std::size_t shown = 0;           // the one of median length among `alike`, or the requested one
   bool numbered = false;           // their names identify the step of the job, equal on all ranks
   bool without_last = false;       // the last step is marked, but its end is not
-  bool no_optimizer = false;       // a period without optimizer kernels: a layer, or inference
+  bool no_optimizer = false;       // most have no optimizer kernels: layers, micro-batches, or inference
 };
 
 /// Finds steps by profiler marks, otherwise by recurring annotations or the period of the kernels on the main stream.
