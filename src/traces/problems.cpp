@@ -46,10 +46,16 @@ bool trains(const Report& report) {
 
 // Detects gradient and parameter collectives that no computation overlaps.
 void no_overlap(const Report& report, std::vector<std::string>& problems) {
+  constexpr std::string_view of_gradients = "all-reduce|all-gather|reduce-scatter|collectives of unknown kind";
   const analysis::Breakdown& b = report.mean.breakdown;
   for (const Part part : {Part::data, Part::communication}) {
     if (!b[part] || (part == Part::communication && !trains(report))) continue;
-    const double exposed_s = *b[part], hidden_s = b.hidden_s(part);
+    double exposed_s = 0;
+    for (const analysis::KindTime& kind : b.kinds) {
+      if (kind.group == key_of(part) && (part == Part::data || evidence::is_one_of(of_gradients, kind.kind)))
+        exposed_s += kind.owns_s;
+    }
+    const double hidden_s = b.hidden_s(part);
     if (exposed_s < of_note * b.step_s || hidden_s > 0.01 * (exposed_s + hidden_s)) continue;
     problems.push_back(
         fmt::format("{} of {} run alone: no computation hides them. Overlap them with the backward pass (DDP's "
@@ -71,16 +77,19 @@ void idle_causes(const Report& report, std::vector<std::string>& problems) {
   tell(stalled, some,
        "{} of the step, launched kernels do not start: lost events, or another process on the GPU. So there is no "
        "verdict on the host.");
+  tell(stalled > some ? 0 : share(Cause::queued), some,
+       "{} of the step passes between kernels that are queued already: they are small. Fuse them (torch.compile, fused "
+       "optimizers and norms).");
   tell(host, much,
        "The host launches too slowly: {} of the step, at most (profilers slow hosts). CUDA graphs, torch.compile or "
        "larger micro-batches help.");
   tell(
       share(Cause::synchronised), some,
       "The host waits for the GPU, then launches: {} of the step. Look for .item(), logging and checks for NaN in each "
-  tell(stalled > some ? 0 : share(Cause::queued), some,
-       "{} of the step passes between kernels that are queued already: they are small. Fuse them (torch.compile, fused "
-       "optimizers and norms).");
       "step.");
+  tell(report.mean.copies_s / step_s, some,
+       "The GPU only copies for {} of the step: offload less, or copy meanwhile (pinned memory, non_blocking, "
+       "prefetching).");
   tell(share(Cause::allocation), some,
        "Memory is allocated during {} of the step. Use a pool (PyTorch's caching allocator, cudaMallocAsync).");
 }
@@ -149,6 +158,12 @@ std::vector<std::string> notes_of(const Report& report) {
         fmt::format("Communication includes waiting for other ranks{}; traces of several ranks tell it apart.",
                     least_s > 0.001 * report.mean.breakdown.step_s ? least : ""));
   }
+  double sent_s = 0;
+  for (const analysis::KindTime& kind : report.mean.breakdown.kinds)
+    sent_s += kind.kind == title_of(class_of("nccl sendrecv")) ? kind.owns_s : 0;
+  if (report.gpus.size() > 1 && sent_s > little * report.mean.breakdown.step_s && !report.mean.breakdown[Part::bubble])
+    notes.push_back(
+        fmt::format("Sends and receives, {}, include waiting for other stages: they do not end in pairs.", ms(sent_s)));
   const bool numbered = std::ranges::all_of(report.gpus, [](const TracedGpu& g) { return g.steps.numbered; });
   if (numbered && std::ranges::adjacent_find(report.gpus, std::not_equal_to(),
                                              [](const TracedGpu& g) { return g.shown.name; }) != report.gpus.end())
