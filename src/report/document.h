@@ -20,12 +20,13 @@ enum class Tone : std::uint8_t { plain, good, bad, open };
 
 /// A cell of a table. Converts implicitly from a text.
 struct Cell {
-  Cell(std::string words = "", Tone its_tone = Tone::plain) : text(std::move(words)), tone(its_tone) {}
+  Cell(std::string words = "", Tone its_tone = Tone::plain, std::string brief_words = "")
+      : text(std::move(words)), tone(its_tone), brief(std::move(brief_words)) {}
   Cell(const char* words) : text(words) {}
 
   std::string text;
   Tone tone = Tone::plain;
-  std::string brief = {};  // shorter text for narrow tables; "": the same text
+  std::string brief;  // shorter text for narrow tables; "": the same text
 };
 
 /// A table with column headings. Columns of words are left-aligned, columns of numbers right-aligned.
@@ -39,6 +40,8 @@ struct Table {
     bool names_cases = false;  // or sizes; arrange() may then select among the other columns of the table
     std::string also = {};     // further names by which arrange() finds it, such as "verdict interval"
     std::string legend = {};   // a sentence or two about the column, printed below the table
+
+    std::string names() const { return heading + " " + also; }
   };
   std::vector<Column> columns;
   std::vector<std::vector<Cell>> rows;

@@ -103,10 +103,6 @@ bool is_called(const std::string& heading, std::string_view name) {
   return words.find(wanted) != std::string::npos || lower(heading).starts_with(lower(name) + "/");
 }
 
-std::string names_of(const Table::Column& column) {
-  return column.heading + " " + column.also;
-}
-
 // All columns that a table of cases may have. A sweep that has just begun has few of them, and --follow may ask for
 // columns that appear later.
 std::vector<std::string> all_headings() {
@@ -126,7 +122,7 @@ void check_columns(const std::vector<Table*>& tables, const std::vector<std::str
   for (const Table* table : tables) {
     if (!has_selection(*table)) continue;
     for (const Table::Column& column : table->columns) {
-      names.push_back(names_of(column));
+      names.push_back(column.names());
       if (std::ranges::find(headings, column.heading) == headings.end()) headings.push_back(column.heading);
     }
   }
@@ -141,7 +137,7 @@ void check_columns(const std::vector<Table*>& tables, const std::vector<std::str
 // Leaves a table that has none of the wanted columns as it is. Returns whether it has one.
 bool select_columns(Table& table, const std::vector<std::string>& wanted) {
   const auto is_wanted = [&](const Table::Column& column) {
-    return std::ranges::any_of(wanted, [&](const std::string& name) { return is_called(names_of(column), name); });
+    return std::ranges::any_of(wanted, [&](const std::string& name) { return is_called(column.names(), name); });
   };
   if (std::ranges::none_of(table.columns, is_wanted)) {
     if (!wanted.empty()) table.left_out = fmt::format("--columns {}: not in this table. ", join(wanted, ","));

@@ -88,9 +88,7 @@ Cell change_cell(const analysis::CaseSummary& row, const analysis::Summary& summ
   words.push_back(change_of(row.effect));
   std::erase(words, "");
   const std::string brief = join(words, " "), interval = interval_of(row.effect);
-  Cell cell(interval.empty() ? brief : brief + " " + interval, tone_of(row.judgement));
-  if (is_one_of_many) cell.brief = brief;
-  return cell;
+  return {interval.empty() ? brief : brief + " " + interval, tone_of(row.judgement), is_one_of_many ? brief : ""};
 }
 
 }  // namespace

@@ -100,9 +100,7 @@ std::vector<std::string> case_notes(const analysis::CaseSummary& row, const anal
 }
 
 Cell case_cell(const std::string& name) {
-  Cell cell(name);
-  cell.brief = short_name(name);
-  return cell;
+  return {name, Tone::plain, short_name(name)};
 }
 
 Cell interval_cell(double low, double high) {
@@ -126,11 +124,8 @@ Table case_table(const store::Result& result, const analysis::Summary& summary) 
   const auto add = [&](Table::Column column, const auto& cell_of) {
     table.add(std::move(column), summary.cases, cell_of);
   };
-  add(case_column, [&](const analysis::CaseSummary& row) {
-    Cell name(row.name);
-    name.brief = brief_name(result, row);
-    return name;
-  });
+  add(case_column,
+      [&](const analysis::CaseSummary& row) { return Cell(row.name, Tone::plain, brief_name(result, row)); });
   add({.heading = uses_heading, .words = true, .worth = 9}, [&](const analysis::CaseSummary& row) {
     return row.role == store::CaseRole::control ? "" : uses_of(result, row);
   });

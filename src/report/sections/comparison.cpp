@@ -81,11 +81,7 @@ Numbers case_rows(const analysis::Comparison& comparison, bool whole) {
   add({.heading = "A MFU", .worth = 30}, [](const Row& row) { return share_words(row.first.mfu); });
   add({.heading = "B MFU", .worth = 30}, [](const Row& row) { return share_words(row.second.mfu); });
   add(verdict_column, [](const Row& row) -> Cell {
-    if (!row.measured_on_both()) {
-      Cell why(why_not(row));
-      why.brief = row.impossible ? "impossible" : "not measured";
-      return why;
-    }
+    if (!row.measured_on_both()) return {why_not(row), Tone::plain, row.impossible ? "impossible" : "not measured"};
     return {analysis::name_of(row.judgement), tone_of(row.judgement)};
   });
   return heaviest_rows(std::move(table), weights, whole);
