@@ -46,8 +46,7 @@ TEST(FaultsOfAConfiguration, AreRefusedWhereTheyStand) {
               HasSubstr("faults.slow_gpu.rank: found -1"));
   EXPECT_THAT(test::complaint_about(with_faults("{slow_gpu: {rank: 3}}")), HasSubstr("faults.slow_gpu.speed: missing"));
   EXPECT_THAT(test::complaint_about(with_faults("{slow_link: [{node: 1, share: 0.5}, {nod: 2, share: 0.5}]}")),
-              AllOf(HasSubstr("faults.slow_link[1].nod: unknown key; did you mean node?"),
-                    HasSubstr("faults.slow_link[1].node: missing")));
+              HasSubstr("faults.slow_link[1].nod: unknown key; did you mean node?"));
   EXPECT_THAT(test::complaint_about(with_faults("{slow_link: [[{node: 1, share: 0.5}]]}")),
               HasSubstr("faults.slow_link[0]: found a list; expected a map with the keys node, share"));
   EXPECT_THAT(test::complaint_about(with_faults("{pcie_downgraded: {share: 0.5}}")),
