@@ -22,7 +22,10 @@ std::string framework_of_program(const TrainingJob& job) {
   if (contains(program, "scripts/performance") || (job.says("-ng") && job.says("-m|-mr")) ||
       job.says("--model_recipe_name|train.global_batch_size|train.micro_batch_size"))
     return "megatron-bridge";
-  if ((begins("trainer.") && begins("model.")) || begins("training.trainer.|training.model.")) return "nemo";
+  if ((begins("trainer.") && begins("model.") && !contains(program, "verl")) ||
+      begins("training.trainer.|training.model."))
+    return "nemo";
+  if (contains(program, "swift/cli/_megatron")) return "megatron-lm";
   if (job.says("--num-layers|--num-layer|--tensor-model-parallel-size|--tensor_model_parallel_size|--micro-batch-size|"
                "--hidden-size|--yaml-cfg")) {
     const bool zero = job.says("--deepspeed|--deepspeed_config|--deepspeed-config|--zero-stage");
@@ -32,9 +35,14 @@ std::string framework_of_program(const TrainingJob& job) {
   if (contains(lower(program), "maxtext")) return "maxtext";
   if (job.launcher == "composer" || contains(program, "llmfoundry")) return "llm-foundry";
   const bool trainer = begins("--per_device|--per-device") || contains(program, "swift/cli/") ||
-                       job.says("--model_name_or_path|--fsdp|--bf16");
-  const bool sized = job.says("--batch_size|--block_size|--n_layer") || contains(job.theirs("argument"), "config/");
-  if (name == "train.py" && !trainer && sized) return "nanogpt";
+                       job.says("--model_name_or_path|--fsdp|--pretrain") ||
+                       (job.says("--bf16") && job.says("--output_dir|--deepspeed"));
+  const auto is_for_nanogpt = [](const ForeignSetting& setting) {
+    constexpr Text keys = "--block_size|--n_layer|--n_head|--n_embd|--eval_iters|--max_iters|--init_from|--wandb_log";
+    const bool configures = contains(setting.value, "config/") && setting.value.ends_with(".py");
+    return setting.key == "argument" ? configures : setting.is_assigned && is_one_of(keys, setting.key);
+  };
+  if (name == "train.py" && !trainer && std::ranges::any_of(job.settings, is_for_nanogpt)) return "nanogpt";
   if (trainer || job.says("--gradient_accumulation_steps")) return "hugging face trainer";
   if (name.starts_with("pretrain_")) return "megatron-lm";
   return "";
@@ -242,11 +250,16 @@ TrainingJob JobReader::finish(const Gaps& gaps, const TrainingLog* log) {
   const std::string of_documents = take_documents(documents, log, job);
   if (job.framework.empty()) job.framework = of_documents;
   if (job.framework.empty() && log != nullptr) job.framework = log->framework;
+  if (job.framework.empty() && job.says("program"))
+    job.note("{} is not known here: flags of common names are read, and --set says the rest",
+             file_name(job.theirs("program")));
   if (job.framework == "llmb") job.framework = "llmb (dgxc-benchmarking)";
   if (log == nullptr && job.framework.empty() && says_nothing && job.refused.empty())
     fail("{}: not a configuration of a framework that harness knows", quote(job.files.front()));
   ask_for_files(job, documents);
   translate(job);
+  if (std::ranges::any_of(job.refused, [](Text why) { return why.ends_with(" is given to the script"); }))
+    job.note("the script takes arguments: give a script that starts it with them as well");
   refuse_numbers(job);
   if (log != nullptr) take_log(job, *log);
   fill(job, gaps);

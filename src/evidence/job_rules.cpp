@@ -193,6 +193,7 @@ void foundry(TrainingJob& job) {
 }
 
 void nanogpt(TrainingJob& job) {
+  if (job.lacks_files) return leave_to_configuration(job, {});
   const std::string from = "default of nanoGPT's train.py", start = job.theirs("init_from");
   if (start.starts_with("gpt2")) take_model(job, start, "init_from");
   model_defaults(job,

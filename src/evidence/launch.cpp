@@ -325,6 +325,9 @@ class Launch {
     const auto machines = count_of(o.value("--num-machines")), n = count_of(total);
     // A configuration read later may define them.
     const std::string why = total ? unknown_or(total, "its configuration says them: give it as well") : "";
+    if (name == "accelerate" && machines.value_or(1) > 1 && !total && !o.value("--config-file"))
+      say(notes_, "without --num_processes, accelerate starts on {} machines together as many as one has GPUs",
+          *machines);
     ranks(name, n, n && machines ? std::optional(*n / *machines) : std::nullopt, why);
   }
 

@@ -145,6 +145,7 @@ void take_arguments(const std::vector<std::string>& words, const Shell& shell, c
     }
     ForeignSetting setting{word.substr(0, equals), assigns ? word.substr(equals + 1) : "", origin};
     setting.is_field = !flag;
+    setting.is_assigned = assigns;
     if (!assigns && contains(word, " "))
       say(job.problems, "{} is one word here, which its program refuses: take the quotes away", quote(word));
     // An entirely unknown word may be a value or further arguments; "model.layers=4" never belongs to an option.

@@ -27,6 +27,7 @@ struct ForeignSetting {
   std::string why_unknown = {};  // "": the value is known
   std::string framework = {};    // framework that defines the key; "": the job's
   bool is_field = false;         // "key: value", "key=value": the value decides, also of a switch
+  bool is_assigned = false;      // "--key=value", not "--key value"
 
   /// Returns whether this is a switch of which it is not known whether it is on.
   bool is_open() const { return is_field && !why_unknown.empty(); }

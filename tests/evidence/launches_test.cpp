@@ -183,6 +183,30 @@ TEST(Launches, FollowsTheCommandsOfFrontEnds) {
   });
 }
 
+// Many programs are called train.py and take a batch size.
+TEST(Launches, TakeTheDefaultsOfNanoGptForItsOwnArgumentsAlone) {
+  const std::string launch = "torchrun --nproc_per_node 8 train.py ";
+  expect_answers({
+      {launch + "--batch_size 256 --arch resnet50\n", "framework: unknown\nlayers: unknown\n"},
+      {launch + "--block_size 256\n", "framework: unknown\nlayers: unknown\n"},
+      {launch + "--batch_size=256 --lr=0.1\n", "framework: unknown\nlayers: unknown\n"},
+      {"torchrun --nproc_per_node 8 main.py --bf16 --batch-size 4\n", "framework: unknown\nmicro_batch: unknown\n"},
+      {launch + "config/llama.yaml\n", "framework: unknown\nlayers: unknown\nrefuse: llama.yaml\n"},
+      {launch + "config/train_gpt2.py\n", "framework: nanogpt\nlayers: unknown\nrefuse: train_gpt2.py\n"},
+      {launch + "--batch_size=4 --max_iters=9\n", "framework: nanogpt\nlayers: 12\nmicro_batch: 4\n"},
+  });
+}
+
+TEST(Launches, SayWhatIsMissingOfAProgram) {
+  const auto notes = [](const std::string& text) { return join(answer_to(text, "go.sh").notes, "\n"); };
+  EXPECT_THAT(notes("torchrun --nproc_per_node 8 -m verl.trainer.sft model.path=a trainer.n_gpus_per_node=8\n"),
+              testing::HasSubstr("verl.trainer.sft is not known here: flags"));
+  EXPECT_THAT(notes("#!/bin/bash\ntorchrun pretrain_gpt.py --num-layers $2 --hidden-size 512\n"),
+              testing::HasSubstr("give a script that starts it with them"));
+  const std::string accelerate = "accelerate launch --num_machines 2 train.py --per_device_train_batch_size 1\n";
+  EXPECT_THAT(notes(accelerate), testing::HasSubstr("on 2 machines together"));
+}
+
 // A value that the script gives but does not determine is not the default.
 TEST(Launches, TakesNoDefaultForAValueThatIsNotKnown) {
   expect_answers({
