@@ -25,11 +25,15 @@ constexpr Text nanogpt_names =
 struct Mark {
   Text framework, keys;  // separated by '|'; with a trailing dot: a section
 };
-// Keys that identify their framework, most reliable first.
-constexpr std::array<Mark, 17> marks{{
-    {"nanotron", "parallelism.pp_engine|tokens.batch_accumulation_per_replica"},
-    {"olmo", "model.mlp_hidden_size|model.mlp_ratio|model.block_type|fsdp.wrapping_strategy"},
-    {"gpt-neox", "pipe_parallel_size|pipe-parallel-size|model_parallel_size|model-parallel-size"},
+// Keys that identify their framework, most reliable first. "configurations of", "manifests of": they are not read.
+constexpr std::array<Mark, 21> marks{{
+    {"manifests of Kubernetes", "apiVersion"},
+    {"configurations of Primus", "modules.pre_trainer.|modules.post_trainer."},
+    {"configurations of torchtune", "model._component_|tokenizer._component_"},
+    {"configurations of NeMo AutoModel", "step_scheduler.local_batch_size|step_scheduler.global_batch_size"},
+    {"configurations of Nanotron", "parallelism.pp_engine|tokens.batch_accumulation_per_replica"},
+    {"configurations of OLMo", "model.mlp_hidden_size|model.mlp_ratio|model.block_type|fsdp.wrapping_strategy"},
+    {"configurations of GPT-NeoX", "pipe_parallel_size|pipe-parallel-size|model_parallel_size|model-parallel-size"},
     {"deepspeed", "zero_optimization.|train_micro_batch_size_per_gpu|train_batch_size"},
     {"llmb", "workload_info."},
     {"accelerate", "distributed_type"},

@@ -11,6 +11,9 @@
 namespace harness::evidence {
 namespace {
 
+constexpr const char* unread =
+    "{}: {} are not read (docs/read.md lists what is): give a script with the program's command, or its log or traces";
+
 // Returns the framework that the command line belongs to.
 std::string framework_of_program(const TrainingJob& job) {
   const std::string program = job.theirs("program"), name = file_name(program);
@@ -207,10 +210,9 @@ std::string JobReader::take_documents(const NameValues& documents, const Trainin
       continue;
     }
     const std::string framework = framework_of_document(found);
-    const auto not_read =
-        mapped("gpt-neox=GPT-NeoX are not read; its logs are|nanotron=Nanotron are not read|olmo=OLMo are not read",
-               framework);
-    if (not_read) say(job.refused, "{}: configurations of {}", file, *not_read);
+    const bool not_read = begins_with(framework, "configurations of |manifests of ");
+    if (not_read) job.refused.push_back(fmt::format(unread, file, framework));
+    if (not_read && files_.size() == 1 && log == nullptr) fail("{}", job.refused.back());
     if (framework.empty() || not_read) continue;
     for (const ForeignSetting& setting : found) {
       if (!setting.why_unknown.empty() && framework == "nanogpt") job.refused.push_back(setting.why_unknown);
@@ -255,7 +257,7 @@ TrainingJob JobReader::finish(const Gaps& gaps, const TrainingLog* log) {
              file_name(job.theirs("program")));
   if (job.framework == "llmb") job.framework = "llmb (dgxc-benchmarking)";
   if (log == nullptr && job.framework.empty() && says_nothing && job.refused.empty())
-    fail("{}: not a configuration of a framework that harness knows", quote(job.files.front()));
+    fail(unread, quote(job.files.front()), "configurations of its framework");
   ask_for_files(job, documents);
   translate(job);
   if (std::ranges::any_of(job.refused, [](Text why) { return why.ends_with(" is given to the script"); }))

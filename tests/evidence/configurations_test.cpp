@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "evidence/answer.h"
 #include "evidence/expectations.h"
+#include "support/errors.h"
 
 // Configurations in the forms that people write them for each framework.
 
@@ -15,18 +16,27 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Their keys are partly those of torchtitan and llm-foundry, whose defaults do not hold for them.
+// Their keys are partly those of torchtitan, llm-foundry and the Trainer, whose defaults do not hold for them.
 TEST(Configurations, OfUnreadFrameworksAreNotTakenForThoseOfOthers) {
+  const std::string script = "torchrun --nproc_per_node 8 sft.py --per_device_train_batch_size 1\n";
   for (const auto& [name, text] :
-       {std::pair("Nanotron",
+       {std::pair("configurations of Nanotron",
                   "model:\n  model_config: {num_hidden_layers: 4, hidden_size: 512}\n"
                   "parallelism: {dp: 2, tp: 4, pp: 1, pp_engine: 1f1b}\ntokens: {micro_batch_size: 3}\n"),
-        {"OLMo",
+        {"configurations of OLMo",
          "model:\n  d_model: 512\n  n_layers: 4\n  n_heads: 8\n  mlp_hidden_size: 2752\n  activation_type: swiglu\n"
-         "max_duration: 1ep\nglobal_train_batch_size: 64\nfsdp: {precision: mixed}\n"}}) {
-    const evidence::Answer answer = answer_to(text, "job.yaml");
-    EXPECT_THAT(answer.refused, ElementsAre(HasSubstr(std::string("configurations of ") + name + " are not read")));
-    EXPECT_EQ(lacking("framework: unknown\nlayers: unknown\n", answer), "");
+         "max_duration: 1ep\nglobal_train_batch_size: 64\nfsdp: {precision: mixed}\n"},
+        {"configurations of torchtune",
+         "model: {_component_: torchtune.models.llama3.llama3_70b}\nbatch_size: 2\ngradient_accumulation_steps: 1\n"},
+        {"configurations of NeMo AutoModel",
+         "step_scheduler: {global_batch_size: 32, local_batch_size: 1}\nmodel: {pretrained_model_name_or_path: a/b}\n"},
+        {"configurations of Primus", "modules:\n  pre_trainer:\n    overrides: {num_layers: 4, micro_batch_size: 1}\n"},
+        {"manifests of Kubernetes", "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nspec: {nprocPerNode: 8}\n"}}) {
+    const auto not_read = HasSubstr(fmt::format("{} are not read", name));
+    EXPECT_THAT(error_of([&] { answer_to(text, "job.yaml"); }), not_read);
+    const evidence::Answer beside = answers_to({{"job.yaml", text}, {"go.sh", script}}).front();
+    EXPECT_THAT(beside.refused, ElementsAre(not_read));
+    EXPECT_EQ(lacking("framework: hugging face trainer\nmicro_batch: 1\nlayers: unknown\n", beside), "");
   }
 }
 
