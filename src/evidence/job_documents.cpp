@@ -282,8 +282,8 @@ bool is_launch_script(std::string_view text) {
     // The first command decides.
     const Text word = line.substr(0, line.find_first_of(" \t"));
     constexpr Text commands = "export|set|unset|cd|source|echo|mkdir|ulimit|module|ml|conda|nvidia-smi|hostname|ls|git";
-    const bool shell =
-        is_one_of(commands, word) || (contains(word, "=") && word.find_first_of(":.(<[{\"'") > word.find('='));
+    const bool shell = is_one_of(commands, word) || word.ends_with("()") ||
+                       (contains(word, "=") && word.find_first_of(":.(<[{\"'") > word.find('='));
     const bool launches = begins_with(line, starters) || begins_with(line, front_ends);
     const bool starts = has_any(text, starters) && has_any(text, ".py| -m ");
     return (shell || launches) && (starts || has_any(text, front_ends));

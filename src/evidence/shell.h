@@ -19,6 +19,7 @@ struct ShellRedirect {
   std::string target;          // as written; for a here-document its text
   bool writes = false;         // > or >>
   bool here_document = false;  // << or <<<
+  bool is_word = false;        // <<<
   bool expands = true;         // here-document with an unquoted delimiter
 };
 
@@ -140,6 +141,11 @@ class Shell {
   std::vector<std::string> words_of(const std::vector<std::string>& raw, std::size_t first = 0);
   std::string text_of(std::string_view raw, bool quoted = false);
   std::string unknown_of(std::string_view raw);
+  /// Returns the text of a here-document or here-string.
+  std::string text_of(const ShellRedirect& input) {
+    return input.expands ? text_of(input.target, !input.is_word) : input.target;
+  }
+  std::optional<std::string> output_of_cat(std::string_view command);
   bool read_names(const std::vector<std::string>& words, const std::vector<ShellRedirect>& redirects,
                   const NameValues& before);
   std::optional<std::int64_t> arithmetic(std::string_view text);

@@ -33,26 +33,39 @@ bool may_start(const std::vector<std::string>& words) {
 
 }  // namespace
 
-// "cat > name <<EOF", "tee name <<EOF": adds an input file.
+// "cat <<EOF": its text.
+std::optional<std::string> Shell::output_of_cat(Text command) {
+  ShellReader reader(command);
+  std::vector<ShellRedirect> inputs;
+  if (!reader.eat_word("cat")) return std::nullopt;
+  for (reader.skip_blanks(); reader.redirect(inputs);) reader.skip_blanks();
+  reader.skip_lines();
+  if (!reader.at_end() || inputs.size() != 1 || !inputs.front().here_document) return std::nullopt;
+  return std::string(trim(text_of(inputs.front())));
+}
+
+// "cat > name <<EOF", "tee name <<EOF", "echo TEXT > name.sh": adds an input file.
 void Shell::keep_document(const std::vector<ShellRedirect>& redirects, const std::vector<std::string>& words) {
   const ShellRedirect *text = nullptr, *file = nullptr;
   for (const ShellRedirect& redirect : redirects) {
     if (redirect.here_document) text = &redirect;
     if (redirect.writes) file = &redirect;
   }
-  if (text == nullptr) return;
   const std::string program = words.empty() ? "" : file_name(words.front());
+  const bool prints = text == nullptr && program == "echo" && file != nullptr;
+  if (text == nullptr && !prints) return;
   std::string name;
   if (is_one_of("sbatch|qsub|bash|sh", program)) {
     name = fmt::format("{} of line {}", program, line_);
-  } else if (program == "cat" || program == "tee") {
+  } else if (is_one_of("cat|tee|echo", program)) {
     if (words.size() > 1) name = words.back();
     if (file != nullptr) name = text_of(file->target);
   } else if (program.starts_with("python")) {
     refuse(line_, "a program in another language");
   }
-  if (name.empty()) return;
-  const std::string& kept = documents_[file_name(name)] = text->expands ? text_of(text->target, true) : text->target;
+  if (name.empty() || (prints && !name.ends_with(".sh"))) return;
+  std::string& kept = documents_[file_name(name)];
+  kept = prints ? kept + join(std::vector(words.begin() + 1, words.end()), " ") + "\n" : text_of(*text);
   if (name.ends_with(".sh")) others_[file_name(name)] = kept;
 }
 

@@ -179,7 +179,9 @@ class ShellExpansion {
   }
   std::string unknown(const std::string& why) { return shell_.unknown(fmt::format("line {}: {}", shell_.line_, why)); }
   std::string command_output(Text command) {
-    if (const Text plain = trim(command); plain.starts_with("expr ")) {
+    const Text plain = trim(command);
+    if (auto text = shell_.output_of_cat(plain)) return *text;
+    if (plain.starts_with("expr ")) {
       const std::string text = shell_.text_of(plain);
       if (is_unknown(text)) return mark_in(text);
       if (const auto number = result_of_expr(text)) return std::to_string(*number);
@@ -367,20 +369,22 @@ std::string with_stars(Text word) {
   return text + std::string(word);
 }
 
-// Follows "IFS=, read -r A B <<< TEXT": each name gets a part of the text, the last one the rest. Returns false if it
-// reads something else, or a text that is not known. `before`: assignments in front of the command.
+// Follows "IFS=, read -r A B <<< TEXT": each name gets a part of the text, the last one the rest. With -d '' these are
+// all its lines. Returns false if it reads something else. `before`: assignments in front of the command.
 bool Shell::read_names(const std::vector<std::string>& words, const std::vector<ShellRedirect>& redirects,
                        const NameValues& before) {
   std::vector<std::string> names(words.begin() + 1, words.end());
   std::erase(names, "-r");
+  const bool all = std::erase_if(names, [](Text name) { return name == "-d" || name == "-rd"; }) > 0;
+  if (all) std::erase(names, "");
   const bool is_plain = !names.empty() && std::ranges::all_of(names, [](Text name) { return is_name(name); });
   if (!is_plain || redirects.size() != 1 || !redirects.front().here_document) return false;
   const Variable* set_before = find("IFS");
   std::string separators = value_of(before, "IFS");
   if (separators.empty() && set_before != nullptr) separators = join(set_before->items, "");
   if (separators.empty()) separators = blanks;
-  const std::string text = text_of(redirects.front().target);
-  if (is_unknown(text) || is_unknown(separators) || text.find('\n') != Text::npos) return false;
+  const std::string text = text_of(redirects.front());
+  if (!all && (is_unknown(text + separators) || text.find('\n') != Text::npos)) return false;
   Text rest = text;
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (separators.find(' ') != Text::npos) rest = trim(rest);

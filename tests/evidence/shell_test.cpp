@@ -65,6 +65,18 @@ TEST(Shell, ExpandsParametersAndArithmetic) {
   EXPECT_EQ(words("declare -A L; L[a]=4; torchrun ${L[a]}"), "? line 1: L[a]");
 }
 
+TEST(Shell, TakesTheTextsOfHereDocumentsIntoVariables) {
+  EXPECT_EQ(words("N=4\nread -r -d '' A <<EOF\n x $N\n'y'\nEOF\nread -rd '' B <<'EOF' || true\n$N\nEOF\n"
+                  "torchrun \"$A\" \"$B\""),
+            "x 4\n'y'|$N");
+  EXPECT_EQ(
+      words("N=4\nA=$(cat <<EOF\n$N\nEOF\n)\nB=\"$(cat <<-'END'\n\t$N\nEND\n)\"\nC=$(cat <<EOF | sort\nx\nEOF\n)\n"
+            "torchrun \"$A\" \"$B\" $C"),
+      "4|$N|? line 10: C is a command's output");
+  EXPECT_EQ(words("W=$(cat <<EOF\ntorchrun a \\$N\nEOF\n)\nexport N=3\necho \"$W\" > w.sh\nbash w.sh"), "a|3");
+  EXPECT_EQ(words("echo export N=3 > w.sh\necho torchrun '$N' >> w.sh\nbash w.sh"), "3");
+}
+
 TEST(Shell, ExportsAllBetweenSetMinusAAndPlusA) {
   evidence::Shell shell;
   shell.run("A=1; set -a; B=2; set +a; C=3\ntorchrun a\n");
