@@ -43,9 +43,11 @@ const std::vector<KeyRow> megatron_keys = key_rows(
     "--microbatch-group-size-per-virtual-pipeline-stage= "
     "--kv-channels=head_dim "
     "--context-parallel-size|--ds-sequence-parallel-size=layout.context_parallel "
-    "--expert-model-parallel-size=expert_parallel --pad-vocab-size-to=model.vocab --intermediate-size=model.ffn",
+    "--expert-model-parallel-size=expert_parallel --pad-vocab-size-to=model.vocab --intermediate-size=model.ffn "
+    "--max-length=model.sequence",
     {
-        {"--packed-sequence", "batching", "=packed|true=packed|false=padded"},
+        {"--torch-dtype", "precision", "bfloat16=bf16|float16=fp16|float32=fp32"},
+        {"--packed-sequence|--packing", "batching", "=packed|true=packed|false=padded"},
         {"--overlap-param-gather", "overlap_param_gather", "=true|true=true|false=false"},
         {"--normalization", "model.norm",
          "LayerNorm=layer_norm|layernorm=layer_norm|layernorm1p=layer_norm|RMSNorm=rms_norm|rmsnorm=rms_norm"},
@@ -62,7 +64,8 @@ const std::vector<KeyRow> megatron_keys = key_rows(
         {"--attention-backend", "attention", "auto=fused|flash=fused|fused=fused|unfused=unfused|local=unfused"},
         {"--zero-stage", "sharding", "0=none|1=optimizer|2=gradients|3=parameters"},
     });
-inline constexpr std::array<CannotRow, 14> megatron_cannot{{
+inline constexpr std::array<CannotRow, 15> megatron_cannot{{
+    {"--tuner-type|--train-type", "full", "{}: all weights are counted as trained"},
     {"--expert-model-parallel-size", "1|0", "expert parallelism is left out (EP {}): its all-to-all is not predicted"},
     {"--multi-latent-attention", "false", "multi-latent attention: its products and its cache differ"},
     {"--mtp-num-layers", "0|None", "{} layers of multi-token prediction are left out"},

@@ -275,7 +275,9 @@ bool is_launch_script(std::string_view text) {
   constexpr Text starters =
       "torchrun |srun |mpirun |mpiexec |deepspeed |accelerate |accelerate-launch |colossalai run |composer |python |"
       "python3 |exec ";
-  constexpr Text front_ends = "swift sft |swift pt |swift rlhf |llamafactory-cli train |axolotl train ";
+  constexpr Text front_ends =
+      "swift sft |swift pt |swift rlhf |megatron sft |megatron pt |megatron rlhf |"
+      "llamafactory-cli train |axolotl train ";
   for (Text line : split(text, '\n')) {
     line = trim(line);
     if (line.empty() || line.starts_with('#')) continue;

@@ -72,7 +72,6 @@ void as_megatron_flags(TrainingJob& job) {
       continue;
     }
     setting.key = "--" + replaced(word, {{'_', "-"}});
-    if (setting.value == "true" || setting.value == "True") setting.value.clear();
   }
   job.settings.insert(job.settings.end(), more.begin(), more.end());
 }
@@ -223,22 +222,23 @@ void translate(TrainingJob& job) {
       if (is_one_of("nanogpt|maxtext", framework)) setting.key = setting.key.substr(2);
       if (framework == "bridge options") setting.key = "--" + word;
     }
-    if (is_one_of("megatron-lm|megatron-deepspeed", job.framework) && setting.framework.empty() &&
-        setting.key.starts_with("--"))
+    const bool flag = setting.framework.empty() && setting.key.starts_with("--");
+    if (flag && is_one_of("megatron-lm|megatron-deepspeed", job.framework)) {
       setting.key = replaced(setting.key, {{'_', "-"}});  // as Megatron-LLM writes its flags
-    if (job.framework == "megatron-lm" && setting.framework.empty() && setting.key.starts_with("--")) {
+    }
+    if (flag && job.framework == "megatron-lm") {
       std::string whole = whole_flag(setting.key);
       if (whole != setting.key) job.note("{} is taken for {}", setting.key, whole);
       setting.key = std::move(whole);
     }
     const Text name = framework == "megatron-deepspeed" ? Text("megatron-lm") : framework;
+    if (name == "megatron-lm" && lower(setting.value) == "true") setting.value.clear();
     bool known = false;
     for (const Table& table : tables) {
       const bool fits = own ? table.framework.starts_with("hugging face") : table.framework == name;
       if (!known && fits) known = translate(job, setting, table);
     }
-    if (!known && job.framework.starts_with("megatron-") && job.framework != "megatron-bridge" &&
-        setting.framework.empty() && setting.key.starts_with("--") &&
+    if (!known && job.framework.starts_with("megatron-") && job.framework != "megatron-bridge" && flag &&
         !starts_with_any(setting.key, harmless_beginnings))
       unknown.push_back(setting.key);
   }

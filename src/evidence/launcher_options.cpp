@@ -45,6 +45,7 @@ std::optional<std::vector<std::string>> command_of_front_end(const std::vector<s
   std::vector<std::string> command, rest(words.begin() + (words.size() > 1 ? 2 : 1), words.end());
   const std::string nodes = value_of(environment, "NNODES"), each = value_of(environment, "NPROC_PER_NODE");
   const bool factory = name == "llamafactory-cli" && verb == "train";
+  const bool swift = is_one_of("swift|megatron", name) && is_one_of("sft|pt|rlhf", verb);
   if (name == "accelerate-launch") {
     command = {"accelerate", "launch", verb};
   } else if (name == "axolotl" && verb == "train") {
@@ -54,12 +55,13 @@ std::optional<std::vector<std::string>> command_of_front_end(const std::vector<s
     command = {by_torch ? "torchrun" : "accelerate"};
     command.insert(command.end(), options.begin(), options.end());
     command.insert(command.end(), {"-m", "axolotl.cli.train"});
-  } else if (factory || (name == "swift" && is_one_of("sft|pt|rlhf", verb))) {
+  } else if (factory || swift) {
     const bool by_torch = factory || !nodes.empty() || !each.empty();  // else ms-swift starts one process
     command = {by_torch ? "torchrun" : "python"};
     if (!nodes.empty()) command.insert(command.end(), {"--nnodes", nodes});
     if (factory || !each.empty()) command.insert(command.end(), {"--nproc-per-node", each.empty() ? "auto" : each});
-    command.push_back(factory ? "llamafactory/launcher.py" : fmt::format("swift/cli/{}.py", verb));
+    const char* folder = name == "megatron" ? "_megatron/" : "";
+    command.push_back(factory ? "llamafactory/launcher.py" : fmt::format("swift/cli/{}{}.py", folder, verb));
   } else if (name == "colossalai" && verb == "run") {
     const LauncherOptions options{rest};
     const auto hosts = options.value("--host|-H"), first_hosts = options.value("--num-nodes");

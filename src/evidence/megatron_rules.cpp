@@ -34,6 +34,22 @@ void default_of_switches(TrainingJob& job, Text name, const char* value) {
   job.otherwise(name, value, by_default);
 }
 
+// Programs around Megatron-LM have defaults of their own.
+void defaults_of_program(TrainingJob& job) {
+  if (job.says("--actor-num-nodes|--actor-num-gpus-per-node")) {
+    const auto nodes = count_of(job.theirs("--actor-num-nodes")),
+               each = count_of(job.theirs("--actor-num-gpus-per-node"));
+    job.otherwise("ranks", nodes.value_or(1) * each.value_or(8), "--actor-num-nodes x --actor-num-gpus-per-node");
+    take_defaults(job, "precision=bf16 sharding=optimizer", "default of slime");
+    job.cannot.emplace_back("samples are generated beside training, which is not counted");
+  }
+  if (!contains(job.theirs("program"), "swift/cli/_megatron")) return;
+  if (const std::string name = job.theirs("--model"); !name.empty()) take_model(job, name, "--model " + name);
+  const std::string from = "default of ms-swift";
+  take_defaults(job, "micro_batch_size=1 global_batch_size=16 recompute=selective sharding=optimizer", from);
+  job.otherwise_unknown("precision", from + ": that of the checkpoint");
+}
+
 void model(TrainingJob& job) {
   if (const auto decoded = job.their_number("--decoder-seq-length"))
     job.set("model.sequence", *decoded, origin_of(job, "--decoder-seq-length"));
@@ -48,7 +64,7 @@ void model(TrainingJob& job) {
   } else if (const auto groups = job.their_number("--num-key-value-heads")) {  // of Megatron-DeepSpeed
     job.set("model.kv_heads", *groups, origin_of(job, "--num-key-value-heads"));
   } else if (heads) {
-    job.set("model.kv_heads", *heads, "as many as heads");
+    job.otherwise("model.kv_heads", *heads, "as many as heads");
     if (job.says("--num-query-groups")) job.note("--num-query-groups does nothing without --group-query-attention");
   }
   // FlagScale rounds the width as Llama's first release did.
@@ -322,6 +338,7 @@ void conclude_megatron(TrainingJob& job) {
     return job.note(
         "it changes a recipe, whose other settings are not in it: give the whole configuration (of Megatron-Bridge "
         "run_config.yaml)");
+  defaults_of_program(job);
   model(job);
   other_kinds(job);
   vocabulary(job);

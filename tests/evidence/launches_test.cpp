@@ -171,6 +171,13 @@ TEST(Launches, FollowsTheCommandsOfFrontEnds) {
       {"NPROC_PER_NODE=4 swift sft --model gpt2 --per_device_train_batch_size 8 --torch_dtype bfloat16\n",
        "gradient_accumulation: 1\nglobal_batch: 32\nprecision: bf16\n"},
       {"swift sft --model gpt2 --deepspeed zero2\n", "gradient_accumulation: unknown\n"},
+      {"NPROC_PER_NODE=8 megatron sft --model gpt2 --tensor_model_parallel_size 2 --max_length 512 "
+       "--overlap_grad_reduce true\n",
+       "framework: megatron-lm\nranks: 8\ntp: 2\nlayers: 12\nkv_heads: 12\nsequence: 512\nglobal_batch: 16\n"
+       "recompute: selective\nsharding: optimizer\nprecision: unknown\noverlap_grad_reduce: true\n"},
+      {"NNODES=2 NPROC_PER_NODE=8 megatron pt --model mistralai/Mistral-7B-v0.3 --torch_dtype bfloat16 --packing "
+       "true\n",
+       "ranks: 16\nlayers: 32\nkv_heads: 8\nmicro_batch: 1\nprecision: bf16\nbatching: packed\n"},
       {"FORCE_TORCHRUN=1 NPROC_PER_NODE=4 llamafactory-cli train llama3.yaml\n",
        "launcher: torchrun\nranks: 4\nrefuse: llama3.yaml\n"},
       {"FORCE_TORCHRUN=1 llamafactory-cli train llama3.yaml\n", "launcher: torchrun\nranks: unknown\n"},
@@ -242,6 +249,19 @@ TEST(Launches, NamesAFileWhoseNameIsPartlyUnknown) {
               testing::ElementsAre("zero_.json is named at go.sh:2: a variable in this name seems to be empty: set it, "
                                    "and give the file as well",
                                    testing::StartsWith(".yaml is named at go.sh:2: a variable")));
+}
+
+TEST(Launches, MayBeginWithAFunction) {
+  const std::string worker = "python pretrain_gpt.py --num-layers 4 --micro-batch-size 1";
+  expect_answers({{"usage()\n{\n  echo a\n}\nW=$(cat <<- END\n  sleep 1 ;\n  " + worker +
+                       "\nEND\n)\necho \"$W\" > w.sh\ntorchrun --nproc-per-node=4 --nnodes=2 --no-python bash w.sh\n",
+                   "ranks: 8\nlayers: 4\n"}});
+}
+
+TEST(Launches, TakeTheDefaultsOfAProgramAroundMegatron) {
+  const std::string slime = "python train.py --actor-num-nodes 2 --num-layers 4 --hidden-size 512 ";
+  expect_answers({{slime + "\n", "ranks: 16\nprecision: bf16\nsharding: optimizer\n"},
+                  {slime + "--fp16 --actor-num-gpus-per-node 4\n", "ranks: 8\nprecision: fp16\n"}});
 }
 
 // Programs of a user's own, beside a configuration that decides the framework.
