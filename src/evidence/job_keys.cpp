@@ -73,7 +73,7 @@ void as_megatron_flags(TrainingJob& job) {
     }
     setting.key = "--" + replaced(word, {{'_', "-"}});
   }
-  job.settings.insert(job.settings.end(), more.begin(), more.end());
+  job.settings.insert(job.settings.begin(), more.begin(), more.end());  // the configuration itself may say false
 }
 
 struct Table {

@@ -135,6 +135,8 @@ TEST(Configurations, OfForksOfMegatronSayTheWidthOfTheirMlp) {
       {flagscale + "  hidden_dim_multiplier: 1.3\n  multiple_of: 4096\n", "ffn: 24576\n", "train.yaml"},
       {flagscale + "  multiple_of: 256\n", "ffn: 16384\n", "train.yaml"},
       {flagscale + "  multiple_of: 256\n  ffn_hidden_size: 512\n", "ffn: 512\n", "train.yaml"},
+      {flagscale + "  num_query_groups: 8\n", "kv_heads: 8\n", "train.yaml"},
+      {flagscale + "  group_query_attention: false\n  num_query_groups: 8\n", "kv_heads: 48\n", "train.yaml"},
   });
   const std::string nemo = "trainer: {devices: 8}\nmodel:\n  encoder_seq_length: 64\n  num_layers: 2\n";
   EXPECT_THAT(answer_to(nemo + "  activation: squared-relu\n", "nemo.yaml").cannot,
