@@ -154,7 +154,7 @@ void JobReader::unknown(const std::string& name, std::string text, std::string w
 
 // Sets the ranks of a launcher that takes them from its hostfile, if that file was given.
 void JobReader::count_hosts(TrainingJob& job) const {
-  if (hosts_.empty() || job.number("ranks") || !is_one_of("deepspeed|open mpi|mpich", job.launcher)) return;
+  if (hosts_.empty() || job.number("ranks") || !is_one_of("deepspeed|open mpi|mpich|colossalai", job.launcher)) return;
   const std::string why = job.has("ranks") ? job.values["ranks"].origin : "";
   if (job.has("ranks") && !contains(why, "its hostfile")) return;  // options decide, which are not all known
   const auto number = [&](Text key) {

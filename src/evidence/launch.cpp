@@ -87,7 +87,8 @@ class Launch {
     std::size_t program = 1;
     const bool by_torch = name == "torchrun" || name == "ft_launcher";  // the latter extends it
     const bool takes_modules = by_torch || name == "accelerate" || name == "deepspeed" || name == "composer";
-    while (program < words.size() && !is_program(words[program]) &&
+    constexpr std::string_view naming = "-J|--job-name|-p|--partition|-A|--account|-q|--qos|--comment|--container-name";
+    while (program < words.size() && (!is_program(words[program]) || is_one_of(naming, words[program - 1])) &&
            !(takes_modules && (words[program] == "-m" || words[program] == "--module")))
       ++program;
     // A program with an unknown name is the first unknown word that is neither an option nor its value.
@@ -106,6 +107,8 @@ class Launch {
     if (name.starts_with("mpi") || name == "orterun") mpirun(options, name == "mpiexec.hydra");
     if (name == "deepspeed") deepspeed(options);
     if (name == "accelerate" || name == "composer") processes(name, options);
+    if (name == "colossalai")
+      ranks(name, std::nullopt, count_of(options.value("--nproc-per-node")), "its hostfile says the nodes");
     if (name == "accelerate") {
       for (const auto& [key, value] : accelerate_settings(options))
         options_.push_back({key, value, origin(), shell_.why_unknown(value), "accelerate"});

@@ -134,6 +134,7 @@ TEST(Launches, TakesRanksFromTheHostfileOfItsLauncher) {
                                       {"deepspeed --hostfile hosts --num_gpus 2", 6},
                                       {"deepspeed --hostfile hosts --num_nodes 2", 16},
                                       {"deepspeed --include node1:0,1@node3:4,5,6", 5},
+                                      {"colossalai run --nproc_per_node 4 --hostfile hosts", 12},
                                       {"torchrun --nproc-per-node 4", 4}}) {
     const auto answers = answers_to({{"hosts", hosts}, {"go.sh", "#!/bin/bash\n" + launch + program}});
     EXPECT_EQ(fact(answers.front(), "ranks"), std::to_string(ranks)) << launch;
@@ -146,6 +147,8 @@ TEST(Launches, CountsTheRanksOfItsOptions) {
       // Numbers that follow an option without a space.
       {"#!/bin/bash\nsrun -N2 -n16" + program, "ranks: 16\n"},
       {"#!/bin/bash\n#SBATCH -N4 -n32\nsrun -N1 -n8" + program, "ranks: 8\n"},
+      // A job may have the name of a launcher.
+      {"#!/bin/bash\nsrun -J deepspeed -N 2 --ntasks-per-node 8" + program, "launcher: srun\nranks: 16\n"},
       // The slots of each host, and no sockets.
       {"mpirun -H n1:8,n2:4" + program, "ranks: 12\n"},
       {"mpirun -H n1:8,n2:8" + program, "ranks: 16\nranks_per_node: 8\n"},
