@@ -151,12 +151,12 @@ inline constexpr std::array<CannotRow, 5> hf_model_cannot{{
 
 // Flags of the Hugging Face Trainer and of programs built around it, with and without dashes.
 const std::vector<KeyRow> hf_trainer = key_rows(
-    "per_device_train_batch_size|micro_batch_size|train_batch_size=micro_batch_size "
+    "per_device_train_batch_size|micro_batch_size|train_batch_size|micro_train_batch_size=micro_batch_size "
     "global_batch_size=global_batch_size "
     "gradient_accumulation_steps=gradient_accumulation block_size|max_seq_length|max_seq_len|max_context_width|"
-    "max_length|model_max_length|cutoff_len|sequence_len|seq_length=model.sequence "
+    "max_length|max_len|model_max_length|cutoff_len|sequence_len|seq_length=model.sequence "
     "fsdp|deepspeed|ddp_bucket_cap_mb|torch_compile|n_positions|max_source_length= hidden_width=model.hidden "
-    "model_name_or_path|base_model|config_name|model=model_name "
+    "model_name_or_path|base_model|config_name|model|pretrain=model_name "
     "context_parallel_size|cp_size|sequence_parallel_size=layout.context_parallel "
     "tensor_parallel_size|tensor_model_parallel_size|parallelism_config.parallelism_config_tp_size="
     "layout.tensor_parallel pipeline_model_parallel_size=layout.pipeline_parallel "

@@ -99,9 +99,9 @@ const std::array<Table, 11> tables{{
 // `as_switch`: harness value if the key alone determines it, whatever follows.
 void keep(TrainingJob& job, const ForeignSetting& setting, Text here, std::optional<std::string> ours,
           std::optional<std::string> as_switch) {
-  // DeepSpeed's configuration holds, whatever its program does with a flag of a like name.
+  // DeepSpeed's configuration holds, whatever its program does with flags of like names, of which the last one counts.
   const bool of_program = job.framework == "deepspeed" && setting.framework.empty() && !here.starts_with("model.");
-  if (of_program && !job.text(here).empty()) return;
+  if (of_program && !job.text(here).empty() && !job.values.find(here)->second.origin.ends_with(setting.origin)) return;
   const std::string origin = fmt::format("{}, {}", setting.key, setting.origin);
   if (!setting.why_unknown.empty() && as_switch && !setting.is_field) {
     job.set(here, *as_switch, origin);
@@ -216,8 +216,9 @@ void translate(TrainingJob& job) {
     if (setting.key.starts_with("--")) {
       const std::string word = replaced(setting.key.substr(2), {{'-', "_"}});
       if (own) setting.key = word;
-      // Beside DeepSpeed's configuration the name means what it means there: sequences of all ranks.
-      if (own && framework == "deepspeed" && word == "train_batch_size") setting.key = "global_batch_size";
+      // Beside DeepSpeed's configuration and in OpenRLHF, the name means sequences of all ranks.
+      const bool of_all = framework == "deepspeed" || job.says("--micro_train_batch_size|micro_train_batch_size");
+      if (own && of_all && word == "train_batch_size") setting.key = "global_batch_size";
       if (framework == "torchtitan") setting.key = replaced(setting.key.substr(2), {{'-', "_"}});
       if (is_one_of("nanogpt|maxtext", framework)) setting.key = setting.key.substr(2);
       if (framework == "bridge options") setting.key = "--" + word;

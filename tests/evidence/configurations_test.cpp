@@ -52,6 +52,10 @@ TEST(Configurations, OfTheTrainerSayItsLayout) {
       {"torchrun --nproc_per_node 8 sft.py --per_device_train_batch_size 1 --model_name_or_path gpt2 "
        "--sequence_parallel_size 4\n",
        "cp: 4\ndp: 2\n"},
+      {"deepspeed --num_gpus 8 --module openrlhf.cli.train_sft --pretrain gpt2 --max_len 512 --train_batch_size 256 "
+       "--micro_train_batch_size 2 --zero_stage 2 --bf16\n",
+       "layers: 12\nsequence: 512\nmicro_batch: 2\nglobal_batch: 256\ngradient_accumulation: 16\n"
+       "sharding: gradients\n"},
   });
 }
 

@@ -283,7 +283,8 @@ TEST(Launches, TakesTheCommonNamesOfAnOwnProgramsFlags) {
            model + "\n",
        "micro_batch: 4\nglobal_batch: 64\nsequence: 256\nsharding: parameters\n"},
       {"#!/bin/bash\ncat > ds.json <<END\n{\"train_batch_size\": \"auto\", \"zero_optimization\": {\"stage\": 1}}\n"
-       "END\ndeepspeed --num_gpus 8 own.py --deepspeed_config ds.json --train_batch_size 64 --micro_batch_size 2" +
+       "END\ndeepspeed --num_gpus 8 own.py --deepspeed_config ds.json --train_batch_size 32 --train_batch_size 64 "
+       "--micro_batch_size 2" +
            model + "\n",
        "micro_batch: 2\nglobal_batch: 64\n"},
   });
