@@ -103,9 +103,8 @@ std::string settings_text(const TrainingJob& job) {
 }
 
 std::string zero_headline(const TrainingJob& job) {
-  static constexpr std::array<std::string_view, 4> stages{"none", "optimizer", "gradients", "parameters"};
-  const auto stage = std::ranges::find(stages, std::string_view(job.text("sharding"))) - stages.begin();
-  std::string text = fmt::format("ZeRO {}, {}", stage < 4 ? std::to_string(stage) : "?",
+  const auto stage = mapped("none=0|optimizer=1|gradients=2|parameters=3", job.text("sharding"));
+  std::string text = fmt::format("ZeRO {}, {}", stage.value_or("?"),
                                  job.text("precision").empty() ? "precision not said" : job.text("precision"));
   if (const auto micro = job.number("micro_batch_size")) text += fmt::format(", {} sequences per GPU", *micro);
   if (const auto accumulated = job.number("gradient_accumulation"))

@@ -38,19 +38,11 @@ void refuse(const std::string& name, std::string_view head) {
 
 // Returns whether a job printed the text. Users paste the command above, which alone would be a launch script.
 bool is_output(std::string_view head) {
-  static constexpr std::array<std::string_view, 13> marks{"elapsed time per iteration (ms):",
-                                                          "elapsed_time_per_iteration_ms=",
-                                                          "elapsed time per iteration (s):",
-                                                          "train_step_timing in s:",
-                                                          "CurrSamplesPerSec=",
-                                                          "# Avg bus bandwidth    :",
-                                                          "'train_runtime':",
-                                                          "'loss':",
-                                                          " tps:",
-                                                          "completed step:",
-                                                          "[batch=",
-                                                          ", mfu ",
-                                                          "WorkNCCL(SeqNum="};
+  static const std::vector<std::string_view> marks = split(
+      "elapsed time per iteration (ms):|elapsed_time_per_iteration_ms=|elapsed time per iteration (s):|"
+      "train_step_timing in s:|CurrSamplesPerSec=|# Avg bus bandwidth    :|'train_runtime':|'loss':| tps:|"
+      "completed step:|[batch=|, mfu |WorkNCCL(SeqNum=",
+      '|');
   if (has_any(head, "] NCCL INFO | NCCL WARN |: Test NCCL failure |: Test CUDA failure ")) return true;
   const auto is_printed = [&](std::string_view line) {
     const bool comment = trim(line).starts_with('#');  // of a script, which may quote what it prints

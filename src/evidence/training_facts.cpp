@@ -11,17 +11,10 @@ namespace harness::evidence {
 namespace {
 
 // Messages of PyTorch, NCCL, Slurm and the NVIDIA driver that end a job.
-constexpr std::array<Text, 11> failures{"CUDA out of memory",
-                                        "HIP out of memory",
-                                        "oom_kill event",
-                                        "oom-kill event",
-                                        "Watchdog caught collective operation timeout",
-                                        "NCCL error",
-                                        "ChildFailedError",
-                                        "DUE TO TIME LIMIT",
-                                        "CANCELLED AT",
-                                        "NVRM: Xid",
-                                        "Segmentation fault"};
+const std::vector<Text> failures = split(
+    "CUDA out of memory|HIP out of memory|oom_kill event|oom-kill event|Watchdog caught collective operation timeout|"
+    "NCCL error|ChildFailedError|DUE TO TIME LIMIT|CANCELLED AT|NVRM: Xid|Segmentation fault",
+    '|');
 
 // "lm loss: NAN", "'loss': 'nan'", "iter 9: loss inf,", "reduced_train_loss=nan.0", "Train loss/train/total: nan".
 // Megatron-LM excludes them from its loss and prints "number of nan iterations:   1".
