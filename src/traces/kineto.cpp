@@ -229,10 +229,8 @@ bool KinetoReader::take_host_event(Category category) {
     calls_.take({start_ns_, end_ns_, capture_.names.number_of(name.substr(0, 200)), on});
     const auto correlation = static_cast<std::uint64_t>(event_.whole("correlation", 0));
     if (correlation != 0) launches_.push_back({correlation, start_ns_, end_ns_, on});
-  } else if (category == Category::overhead) {  // of the profiler, or of CUDA, on no thread
-    const bool code = evidence::has_any(name, "Loading|Compiler");
-    range(code ? Cause::module : Cause::profiler);
-    if (code) capture_.ranges.back().thread = no_thread;
+  } else if (category == Category::overhead) {
+    range(Cause::profiler);
   } else if (contains(name, "__next__") &&
              contains(name, category == Category::python ? "dataloader.py" : "DataLoader")) {
     range(Cause::loading);

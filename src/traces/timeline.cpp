@@ -91,19 +91,18 @@ class Host {
  private:
   const Timeline& timeline_;
   std::unordered_map<Thread, ThreadTimes> threads_;
-  Stretches overhead_, code_;  // on no thread: of the profiler, and of CUDA that loads code
+  Stretches overhead_;
 };
 
 Host::Host(const Capture& capture, const Timeline& timeline) : timeline_(timeline) {
   for (const HostRange& range : capture.ranges) {
     const bool brief = range.cause == Cause::synchronised && range.end_ns - range.start_ns <= near_ns;
     if (!range.cause || brief) continue;
-    Stretches& of_cause = range.cause == Cause::profiler ? overhead_
-                          : range.thread == no_thread    ? code_
-                                                      : threads_[range.thread][static_cast<std::size_t>(*range.cause)];
+    Stretches& of_cause =
+        range.cause == Cause::profiler ? overhead_ : threads_[range.thread][static_cast<std::size_t>(*range.cause)];
     of_cause.push_back({timeline.seconds(range.start_ns), timeline.seconds(range.end_ns)});
   }
-  for (Stretches* all : {&overhead_, &code_}) *all = united(std::move(*all));
+  overhead_ = united(std::move(overhead_));
   for (auto& [id, thread] : threads_) {
     for (Stretches& of_cause : thread) of_cause = united(std::move(of_cause));
   }
@@ -144,7 +143,7 @@ void Host::divide_gap(std::int64_t from_ns, const GpuEvent& event, const AddIdle
   };
   Stretches rest{{from_s, called_s}};
   const auto claim = [&](const Stretches& by, Cause cause) {
-    const Stretches inside = clipped(by, from_s, cause == module ? called_s : to_s);  // a call may load its code
+    const Stretches inside = clipped(by, from_s, to_s);
     if (inside.empty()) return;
     const Stretches left = without(rest, inside);
     for (const Stretch& s : without(rest, left)) add(s, cause, false);
@@ -152,7 +151,6 @@ void Host::divide_gap(std::int64_t from_ns, const GpuEvent& event, const AddIdle
   };
   claim(overhead_, profiler);
   for (const Cause cause : {loading, allocation, module, garbage}) claim(of_thread(cause), cause);
-  claim(code_, module);
   const Cause late = open_at(of_thread(synchronised), from_s) ? synchronised : Cause::host;
   for (const Stretch& s : rest) {
     add({s.start_s, std::min(s.end_s, to_s)}, late, false);

@@ -48,8 +48,8 @@ TEST_F(Attribution, WorkThatIsLaunchedAndDoesNotStartIsNoSlowHost) {
   EXPECT_THAT(problems({.us = 5000, .call_us = 4990}), ::testing::ElementsAre(HasSubstr("launches too slowly")));
 }
 
-// CUDA loads the code of a kernel within its first launch, the profiler of Python writes collections of garbage if
-// asked, and other accelerators have categories of their own for calls.
+// The profiler of Python writes collections of garbage if asked, and other accelerators have categories of their own
+// for calls.
 TEST_F(Attribution, CausesOfIdleTimeHaveManyNames) {
   const auto cause = [&](const std::string& events, const char* calls = "cuda_runtime") {
     const auto idle = read(events + ",\n" + event(calls, "launch", "100", "900", "\"correlation\": 5") + ",\n" +
@@ -58,7 +58,6 @@ TEST_F(Attribution, CausesOfIdleTimeHaveManyNames) {
                           .idle_s;
     return static_cast<Cause>(std::ranges::max_element(idle) - idle.begin());
   };
-  EXPECT_EQ(cause(event("overhead", "Lazy Function Loading", "110", "880")), Cause::module);
   EXPECT_EQ(cause(event("overhead", "Buffer Flush", "110", "880")), Cause::launch);
   EXPECT_EQ(cause(event("overhead", "Buffer Flush", "110", "880"), "xpu_runtime"), Cause::launch);
   EXPECT_EQ(cause(event("cpu_op", "aten::mm", "110", "880"), "other"), Cause::unknown);
