@@ -287,7 +287,7 @@ bool is_launch_script(std::string_view text) {
     const bool shell = is_one_of(commands, word) || word.ends_with("()") ||
                        (contains(word, "=") && word.find_first_of(":.(<[{\"'") > word.find('='));
     const bool launches = begins_with(line, starters) || begins_with(line, front_ends);
-    const bool starts = has_any(text, starters) && has_any(text, ".py| -m ");
+    const bool starts = has_any(text, starters) && has_any(text, ".py| -m | --module ");
     return (shell || launches) && (starts || has_any(text, front_ends));
   }
   return false;

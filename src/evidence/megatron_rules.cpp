@@ -34,20 +34,26 @@ void default_of_switches(TrainingJob& job, Text name, const char* value) {
   job.otherwise(name, value, by_default);
 }
 
+bool is_slime(const TrainingJob& job) {
+  return job.says("--actor-num-nodes|--actor-num-gpus-per-node");
+}
+bool is_swift(const TrainingJob& job) {
+  return contains(job.theirs("program"), "swift/cli/_megatron");
+}
+
 // Programs around Megatron-LM have defaults of their own.
 void defaults_of_program(TrainingJob& job) {
-  if (job.says("--actor-num-nodes|--actor-num-gpus-per-node")) {
+  if (is_slime(job)) {
     const auto nodes = count_of(job.theirs("--actor-num-nodes")),
                each = count_of(job.theirs("--actor-num-gpus-per-node"));
     job.otherwise("ranks", nodes.value_or(1) * each.value_or(8), "--actor-num-nodes x --actor-num-gpus-per-node");
-    take_defaults(job, "precision=bf16 sharding=optimizer", "default of slime");
+    job.otherwise("sharding", "optimizer", "default of slime");
     job.cannot.emplace_back("samples are generated beside training, which is not counted");
   }
-  if (!contains(job.theirs("program"), "swift/cli/_megatron")) return;
+  if (!is_swift(job)) return;
   if (const std::string name = job.theirs("--model"); !name.empty()) take_model(job, name, "--model " + name);
-  const std::string from = "default of ms-swift";
-  take_defaults(job, "micro_batch_size=1 global_batch_size=16 recompute=selective sharding=optimizer", from);
-  job.otherwise_unknown("precision", from + ": that of the checkpoint");
+  take_defaults(job, "micro_batch_size=1 global_batch_size=16 recompute=selective sharding=optimizer",
+                "default of ms-swift");
 }
 
 void model(TrainingJob& job) {
@@ -162,6 +168,9 @@ void precision(TrainingJob& job) {
   }
   const bool says_more = name == "mxfp8" || name == "nvfp4";  // than a single flag, which its row has already read
   if (job.has("precision") && !says_more) return;
+  if (from == by_default && is_slime(job)) return job.otherwise("precision", "bf16", "default of slime");
+  if (from == by_default && is_swift(job))
+    return job.otherwise_unknown("precision", "default of ms-swift: that of the checkpoint");
   if (from == by_default) return default_of_switches(job, "precision", "fp32");
   job.set("precision", name, from);
 }

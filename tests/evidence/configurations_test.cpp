@@ -29,7 +29,8 @@ TEST(Configurations, OfUnreadFrameworksAreNotTakenForThoseOfOthers) {
         {"configurations of torchtune",
          "model: {_component_: torchtune.models.llama3.llama3_70b}\nbatch_size: 2\ngradient_accumulation_steps: 1\n"},
         {"configurations of NeMo AutoModel",
-         "step_scheduler: {global_batch_size: 32, local_batch_size: 1}\nmodel: {pretrained_model_name_or_path: a/b}\n"},
+         "step_scheduler:\n  global_batch_size: 32\n  local_batch_size: 1\nmodel: {pretrained_model_name_or_path: "
+         "a/b}\n"},
         {"configurations of Primus", "modules:\n  pre_trainer:\n    overrides: {num_layers: 4, micro_batch_size: 1}\n"},
         {"manifests of Kubernetes", "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nspec: {nprocPerNode: 8}\n"}}) {
     const auto not_read = HasSubstr(fmt::format("{} are not read", name));

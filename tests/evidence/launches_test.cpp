@@ -264,7 +264,9 @@ TEST(Launches, MayBeginWithAFunction) {
 TEST(Launches, TakeTheDefaultsOfAProgramAroundMegatron) {
   const std::string slime = "python train.py --actor-num-nodes 2 --num-layers 4 --hidden-size 512 ";
   expect_answers({{slime + "\n", "ranks: 16\nprecision: bf16\nsharding: optimizer\n"},
-                  {slime + "--fp16 --actor-num-gpus-per-node 4\n", "ranks: 8\nprecision: fp16\n"}});
+                  {slime + "--fp16 --actor-num-gpus-per-node 4\n", "ranks: 8\nprecision: fp16\n"},
+                  {"megatron sft --model gpt2\n", "precision: unknown\nmicro_batch: 1\n"},
+                  {"megatron sft --model gpt2 --bf16 true\n", "precision: bf16\n"}});
 }
 
 // Programs of a user's own, beside a configuration that decides the framework.
