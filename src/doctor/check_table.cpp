@@ -63,7 +63,7 @@ std::vector<Check> gpu_table() {
   using enum Devices;
   using enum Verdict;
   const std::string switches =
-      "start nvidia-fabricmanager (or the rack's), of the driver's version, and look at its log";
+      "start nvidia-fabricmanager (on an NVL72, the rack's) in the same version as the driver, and look at its log";
   return {
       Check({"gpu.count", "does the driver see every GPU of the bus", "/sys/bus/pci/devices, /proc/driver/nvidia/gpus",
              of_xid, fail},
@@ -171,14 +171,14 @@ std::vector<Check> link_table() {
       Check({"ib.gid", "do RoCE ports have a v2 address", in_ports + "gids, gid_attrs", of_nccl_env}, roce,
             {{"roce_addresses", is_not({"none"}), fail, "{0} has no RoCE v2 address of IPv4",
               "give its interface an IPv4 address, on every node; on a network of IPv6, set "
-              "NCCL_IB_ADDR_FAMILY=AF_INET6; "
-              "leave a port that is not for NCCL out (NCCL_IB_HCA=^NAME)"}},
+              "NCCL_IB_ADDR_FAMILY=AF_INET6; leave a port that is not for NCCL out (NCCL_IB_HCA=^=NAME)"}},
             "RoCE v2 on every port", where_ipv6_is_wanted),
-      Check({"ib.mtu", "is the MTU of RoCE large", "/sys/class/net/*/mtu", of_nccl_env}, roce,
-            {{"interface_mtu", at_least(4200), warn,
-              "the interface of {0} has an MTU of {1}: RDMA cannot send packets of 4096 bytes",
-              "set 9000 on the interfaces and switches, or leave a port that is not for NCCL out (NCCL_IB_HCA=^NAME)"}},
-            "large"),
+      Check(
+          {"ib.mtu", "is the MTU of RoCE large", "/sys/class/net/*/mtu", of_nccl_env}, roce,
+          {{"interface_mtu", at_least(4200), warn,
+            "the interface of {0} has an MTU of {1}: RDMA cannot send packets of 4096 bytes",
+            "set 9000 on the interfaces and switches, or leave a port that is not for NCCL out (NCCL_IB_HCA=^=NAME)"}},
+          "large"),
       Check(
           {"ib.errors", "what have the ports counted", in_ports + "counters, hw_counters", of_nccl_env}, counters,
           {{"", is({"0"}), info, "{0} since the port was set up: {1}", "if it grows during a run, look at the cable"}},

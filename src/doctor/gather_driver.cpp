@@ -35,10 +35,6 @@ std::string fabric_trouble(std::uint64_t health) {
   return troubles.empty() ? "none" : join(troubles, ", ");
 }
 
-std::ptrdiff_t active_nvlinks(const machine::GpuHealth& gpu) {
-  return std::ranges::count(gpu.nvlinks, true);
-}
-
 // Takes PCIe lanes from the driver if /sys hides them, as in guests.
 void add_lanes(const machine::GpuHealth& gpu, Facts& facts) {
   const std::string key = "gpu/" + gpu.pci_bus_id;
@@ -219,17 +215,14 @@ void gather_gpus(const machine::GpuReport& report, Facts& facts) {
     add("nvlink_crc_errors", gpu.nvlink_crc_errors);
     add_lanes(gpu, facts);
     if (gpu.bar1_bytes) facts.set(key + "bar_gib", fmt::format("{:.2f}", *gpu.bar1_bytes / (1 << 30)));
-    const auto links = std::ssize(gpu.nvlinks), active = active_nvlinks(gpu);
+    const auto links = std::ssize(gpu.nvlinks), active = std::ranges::count(gpu.nvlinks, true);
     if (links == 0) continue;
     facts.set(key + "nvlinks_active", fmt::format("{}", active));
-    // Cards with bridges have unconnected links, and those of the H100 six of 18 that nothing can connect to: they are
-    // held against each other. Boards use all links.
-    const bool is_card = gpu.name.find("PCI") != std::string::npos || gpu.name.ends_with(" NVL");
-    auto expected = is_card ? active : links;
-    for (const machine::GpuHealth& other : report.gpus) {
-      if (is_card && other.name == gpu.name) expected = std::max(expected, active_nvlinks(other));
-    }
-    if (gpu.fabric_state || 2 * active > links) facts.set(key + "nvlinks", fmt::format("{}", expected));
+    // The bridges of an H100 card connect 12 of the chip's 18 links. Cards with fewer bridges have unconnected links;
+    // boards with switches use all.
+    const bool is_h100_card = gpu.name.ends_with("H100 PCIe") || gpu.name.ends_with("H100 NVL");
+    const auto expected = is_h100_card ? std::min<std::ptrdiff_t>(links, 12) : links;
+    if (gpu.fabric_state || 2 * active > expected) facts.set(key + "nvlinks", fmt::format("{}", expected));
   }
 }
 

@@ -84,13 +84,14 @@ bool is_spare(const Node& node, const Port& port) {
   const auto is_near = [&](const Port& one) {
     return std::ranges::any_of(gpus, [&](const auto& gpu) { return share_bridge(facts, gpu, one.device); });
   };
-  std::size_t nearer = 0;
+  std::set<std::string> served;  // GPUs with an equally fast port nearby
   for (const Port& other : active_ports(facts)) {
-    if (!may_take(node, other)) continue;
+    if (!may_take(node, other) || !rate(port)) continue;
     if (rate(other) > rate(port) && board(other) != board(port)) return true;
-    if (rate(other) == rate(port) && is_near(other)) ++nearer;
+    for (const std::string& gpu : gpus)
+      if (rate(other) == rate(port) && share_bridge(facts, gpu, other.device)) served.insert(gpu);
   }
-  return !gpus.empty() && nearer >= gpus.size() && !is_near(port);
+  return !gpus.empty() && served.size() == gpus.size() && !is_near(port);
 }
 
 void look::node_answers(const Node& node, const Cluster&, Findings& out) {

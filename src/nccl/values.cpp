@@ -165,6 +165,7 @@ DeviceList::DeviceList(std::string_view text) {
   all_but = cursor.literal("^");
   exact = cursor.literal("=");
   names = split_text(cursor.rest, ",");
+  if (names.size() > 1) std::erase(names, "");  // NCCL skips them
 }
 
 bool DeviceList::matches(const std::string& name, std::string_view device) const {

@@ -336,6 +336,8 @@ TEST(Nodes, CardsWithBridges) {
   EXPECT_EQ(told(tree, 8, gpus), Lines{});
   gpus.gpus[2].nvlinks[0] = false;
   EXPECT_EQ(told(tree, 8, gpus), Lines{"fail gpu.nvlink: 11 of 12 NVLinks of GPU 0000:23:00.0 are active"});
+  for (const int link : {1, 2, 3}) gpus.gpus[2].nvlinks[link] = false;  // a bridge
+  EXPECT_EQ(told(tree, 8, gpus), Lines{"fail gpu.nvlink: 8 of 12 NVLinks of GPU 0000:23:00.0 are active"});
 }
 
 TEST(Nodes, ADegradedNvlinkFabric) {

@@ -31,9 +31,10 @@ int visible_devices() {
         "`harness plan` works, and so does `backend: cpu`",
         runtime_version(), status == cudaSuccess ? "none is visible" : cudaGetErrorString(status));
   }
-  const char* const remedy = status == cudaErrorSystemNotReady  // the state of NVLink's switches
-                                 ? ": start nvidia-fabricmanager (or the rack's), of the driver's version"
-                                 : "";
+  const char* const remedy =
+      status == cudaErrorSystemNotReady  // NVLink's switches are not set up
+          ? ": start nvidia-fabricmanager (on an NVL72, the rack's) in the same version as the driver"
+          : "";
   if (status != cudaSuccess) fail("the GPUs could not be counted: {}{}", cudaGetErrorString(status), remedy);
   return count;
 }
