@@ -134,19 +134,18 @@ void check_columns(const std::vector<Table*>& tables, const std::vector<std::str
   }
 }
 
-// Leaves a table that has none of the wanted columns as it is. Returns whether it has one.
-bool select_columns(Table& table, const std::vector<std::string>& wanted) {
-  const auto is_wanted = [&](const Table::Column& column) {
-    return std::ranges::any_of(wanted, [&](const std::string& name) { return is_called(column.names(), name); });
-  };
-  if (std::ranges::none_of(table.columns, is_wanted)) {
-    if (!wanted.empty()) table.left_out = fmt::format("--columns {}: not in this table. ", join(wanted, ","));
-    return false;
-  }
+bool is_wanted(const Table::Column& column, const std::vector<std::string>& wanted) {
+  return std::ranges::any_of(wanted, [&](const std::string& name) { return is_called(column.names(), name); });
+}
+bool has_wanted(const Table& table, const std::vector<std::string>& wanted) {
+  return has_selection(table) &&
+         std::ranges::any_of(table.columns, [&](const auto& c) { return is_wanted(c, wanted); });
+}
+
+void select_columns(Table& table, const std::vector<std::string>& wanted) {
   for (std::size_t c = table.columns.size(); c-- > 1;) {
-    if (!is_wanted(table.columns[c])) remove_column(table, c);
+    if (!is_wanted(table.columns[c], wanted)) remove_column(table, c);
   }
-  return true;
 }
 
 // Removes the column of least worth if that is below `below` and adds its heading to `dropped`. Returns whether it did.
@@ -167,7 +166,8 @@ void put_brief_texts_in(Table& table) {
 }
 
 void fit(Table& table, const TableView& view) {
-  const bool selects = has_selection(table), keeps_columns = selects && select_columns(table, view.columns);
+  const bool selects = has_selection(table), keeps_columns = has_wanted(table, view.columns);
+  if (keeps_columns) select_columns(table, view.columns);
   const auto is_too_wide = [&](const Table& shown) { return whole_width(widths_of(shown)) > view.width; };
   if (view.width == 0 || !is_too_wide(table)) return;
   put_brief_texts_in(table);
@@ -232,7 +232,12 @@ void arrange(Document& document, const TableView& view) {
     }
   }
   check_columns(tables, view.columns);
-  for (Table* table : tables) fit(*table, view);
+  const bool none = std::ranges::none_of(tables, [&](const Table* table) { return has_wanted(*table, view.columns); });
+  for (Table* table : tables) {
+    if (none && has_selection(*table) && !view.columns.empty())
+      table->left_out = fmt::format("--columns {}: not in this table. ", join(view.columns, ","));
+    fit(*table, view);
+  }
 }
 
 }  // namespace harness::report

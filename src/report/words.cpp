@@ -159,8 +159,8 @@ std::string what_moved(std::vector<KnownChange> changes, double smallest_effect,
   const auto slowest = std::find_if(changes.rbegin(), changes.rend(),
                                     [](const KnownChange& change) { return change.outcome == "slower"; });
   if (slowest != changes.rend()) {
-    return fmt::format("No change is {}faster than the baseline; the slowest: {}, {}{}", proven, slowest->name,
-                       how_much(*slowest, per), ending("slower"));
+    return fmt::format("No change is {}faster than the baseline; the slowest: {}, {}{}", proven,
+                       short_name(slowest->name), how_much(*slowest, per), ending("slower"));
   }
   if (counted_outcomes(changes).empty()) return "";
   const bool open = std::ranges::find(changes, std::string_view("unresolved"), &KnownChange::outcome) != changes.end();

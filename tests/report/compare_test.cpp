@@ -83,7 +83,7 @@ TEST(Compare, WhatToKnowOfTheVerdictComesBeforeTheTable) {
   const std::string text = show(files.report, Format::text);
   EXPECT_LT(text.find("is unreliable"), text.find("B step"));
   EXPECT_LT(text.find("The same run is on both sides"), text.find("B step"));
-  EXPECT_LT(text.find("Another run of the same may differ"), text.find("B step"));
+  EXPECT_LT(text.find("A repeated run may differ"), text.find("B step"));
 }
 
 TEST(Compare, SaysWhatFailedAndKeepsTheIntervalOnATerminal) {

@@ -166,6 +166,7 @@ TEST(Show, CasesThatFailedAlikeShareANoteAndTheHeadlineHasTheCause) {
 TEST(Show, ALayoutHasItsShortNameInSentences) {
   const std::string layout = "layout={tensor_parallel: 2, pipeline_parallel: 1}";
   EXPECT_THAT(at_width(test::samples::sweep({layout}, {1, 1, 0.8})), HasSubstr("Fastest proven change: TP2, 20.0 %"));
+  EXPECT_THAT(at_width(test::samples::sweep({layout}, {1, 1, 1.2})), HasSubstr("the slowest: TP2, 20.0 %"));
 }
 
 TEST(Show, AColumnThatThisTableLacksIsNamed) {

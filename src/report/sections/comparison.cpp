@@ -287,16 +287,16 @@ Answer text_of(const analysis::Comparison& comparison, const CompareReport& repo
   std::vector<std::string> caveats;
   for (const analysis::ComparedFile& file : report.files) {
     if (const int failed = file.summary->failed_cases; failed > 0)
-      caveats.push_back(
-          fmt::format("{} failed in {}: times are from before that.", plural(failed, "case"), file.label));
+      caveats.push_back(fmt::format("{} failed in {}; any time shown for a failed case was measured before it failed.",
+                                    plural(failed, "case"), file.label));
   }
   if (comparison.same_run) caveats.emplace_back("The same run is on both sides: agreement there is no evidence.");
   if (!comparison.baselines_differ.empty())
     caveats.push_back("--anyway compares baselines with different settings: " + comparison.baselines_differ + ".");
   if (!comparison.predicted && !comparison.between_runs && comparison.comparisons > 0) {
     caveats.emplace_back(
-        "Another run of the same may differ by more than these verdicts allow for: that is estimated from at least "
-        "three runs a side (--with).");
+        "A repeated run may differ by more than these verdicts allow for; estimating by how much takes at least three "
+        "runs on each side (--with).");
   }
   Answer answer{.how_to_read = how_to_read(comparison, whole)};
   answer.said.add(Paragraph{headline_of(comparison), true});
