@@ -24,7 +24,7 @@ std::string steps_text(const TracedGpu& gpu) {
   text += ", by " + steps.how;
   const std::size_t without = steps.windows.size() - steps.alike.size() + (steps.without_last ? 1 : 0);
   if (without > 0) text += fmt::format("; {} left out: the first, the last, or unlike these", without);
-  if (steps.no_optimizer) text += "; no optimizer seen";
+  if (steps.no_optimizer) text += "; most have no optimizer";
   return text;
 }
 

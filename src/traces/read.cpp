@@ -52,8 +52,10 @@ TracedGpu examine(const Capture& capture, const Device& device, const Window& wa
   gpu.windows = measure.of(windows_of(capture, device, timeline));
   gpu.steps = find_steps(capture, device, timeline, measure, wanted.name);
   const bool covers = gpu.whole.start_ns <= wanted.start_ns && wanted.end_ns <= gpu.whole.end_ns;
-  if (gpu.steps.windows.empty() && covers && wanted.seconds() > 0)
+  if (gpu.steps.windows.empty() && covers && wanted.seconds() > 0) {
     gpu.steps = {.how = "the step of another GPU", .windows = {wanted}, .alike = {0}};
+    if (wanted.name.empty()) gpu.steps.windows[0].name = gpu.steps.how;
+  }
   gpu.shown = gpu.steps.windows.empty() ? gpu.whole : gpu.steps.windows[gpu.steps.shown];
   const std::vector<IdleTimes> idle_s = find_idle(capture, device, timeline, {gpu.whole, gpu.shown});
   gpu.idle_s = idle_s[0];

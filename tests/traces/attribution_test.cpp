@@ -154,7 +154,7 @@ TEST_F(Attribution, AGpuWithoutStepsShowsThatOfAnother) {
   EXPECT_THAT(notes_of(report), Contains(HasSubstr("1 GPU left out: without a step")));
 }
 
-// What computation could hide with DDP's buckets are gradients. Sends may wait for another stage.
+// DDP's buckets let computation hide gradients, not sends, which may wait for another stage.
 TEST_F(Attribution, SendsAreNoGradients) {
   const auto events = [](const char* name, int length) {
     return kernel("10", "100", "multi_tensor_apply_kernel<AdamFunctor>") + "," +
