@@ -40,7 +40,7 @@ const std::vector<KeyRow> megatron_keys = key_rows(
     "--decoder-seq-length|--packed-sequence-size|--step-batch-size-schedule|--expert-tensor-parallel-size|"
     "--account-for-embedding-in-pipeline-split|--account-for-loss-in-pipeline-split|"
     "--accumulate-allreduce-grads-in-fp32|--num-key-value-heads|--multiple-of|--encoder-num-layers|--bert-binary-head|"
-    "--microbatch-group-size-per-virtual-pipeline-stage= "
+    "--microbatch-group-size-per-virtual-pipeline-stage|--actor-num-nodes|--actor-num-gpus-per-node= "
     "--kv-channels=head_dim "
     "--context-parallel-size|--ds-sequence-parallel-size=layout.context_parallel "
     "--expert-model-parallel-size=expert_parallel --pad-vocab-size-to=model.vocab --intermediate-size=model.ffn "

@@ -212,7 +212,8 @@ std::string JobReader::take_documents(const NameValues& documents, const Trainin
     const std::string framework = framework_of_document(found);
     const bool not_read = begins_with(framework, "configurations of |manifests of ");
     if (not_read) job.refused.push_back(fmt::format(unread, file, framework));
-    if (not_read && files_.size() == 1 && log == nullptr) fail("{}", job.refused.back());
+    const bool is_alone = files_.size() == 1 && files_.front().first == name;
+    if (not_read && is_alone && log == nullptr) fail("{}", job.refused.back());
     if (framework.empty() || not_read) continue;
     for (const ForeignSetting& setting : found) {
       if (!setting.why_unknown.empty() && framework == "nanogpt") job.refused.push_back(setting.why_unknown);

@@ -85,11 +85,11 @@ class Launch {
     if (name == "bash" || name == "sh" || name.ends_with(".sh")) return shell_text(words);
     if (is_python(name)) return python(words);
     std::size_t program = 1;
-    const bool by_torch = name == "torchrun" || name == "ft_launcher";  // the latter extends it
-    const bool takes_modules = by_torch || name == "accelerate" || name == "deepspeed" || name == "composer";
+    const bool by_torch = is_one_of("torchrun|ft_launcher", name);  // the latter extends it
+    const bool takes_modules = by_torch || is_one_of("accelerate|deepspeed|composer", name);
     constexpr std::string_view naming = "-J|--job-name|-p|--partition|-A|--account|-q|--qos|--comment|--container-name";
-    while (program < words.size() && (!is_program(words[program]) || is_one_of(naming, words[program - 1])) &&
-           !(takes_modules && (words[program] == "-m" || words[program] == "--module")))
+    while (program < words.size() && !(takes_modules && is_one_of("-m|--module", words[program])) &&
+           (!is_program(words[program]) || (name == "srun" && is_one_of(naming, words[program - 1]))))
       ++program;
     // A program with an unknown name is the first unknown word that is neither an option nor its value.
     for (std::size_t i = 1; program == words.size() && takes_modules && i < words.size(); ++i) {
@@ -329,7 +329,9 @@ class Launch {
     // A configuration read later may define them.
     const std::string why = total ? unknown_or(total, "its configuration says them: give it as well") : "";
     if (name == "accelerate" && machines.value_or(1) > 1 && !total && !o.value("--config-file"))
-      say(notes_, "without --num_processes, accelerate starts on {} machines together as many as one has GPUs",
+      say(notes_,
+          "without --num_processes, accelerate starts only as many processes on all {} machines together as one has "
+          "GPUs",
           *machines);
     ranks(name, n, n && machines ? std::optional(*n / *machines) : std::nullopt, why);
   }

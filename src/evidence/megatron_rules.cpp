@@ -44,9 +44,12 @@ bool is_swift(const TrainingJob& job) {
 // Programs around Megatron-LM have defaults of their own.
 void defaults_of_program(TrainingJob& job) {
   if (is_slime(job)) {
-    const auto nodes = count_of(job.theirs("--actor-num-nodes")),
-               each = count_of(job.theirs("--actor-num-gpus-per-node"));
-    job.otherwise("ranks", nodes.value_or(1) * each.value_or(8), "--actor-num-nodes x --actor-num-gpus-per-node");
+    const auto count = [&](const char* flag, std::int64_t usual) {
+      return job.says(flag) ? count_of(job.theirs(flag)) : std::optional(usual);
+    };
+    const auto nodes = count("--actor-num-nodes", 1), each = count("--actor-num-gpus-per-node", 8);
+    constexpr const char* from = "--actor-num-nodes x --actor-num-gpus-per-node";
+    nodes&& each ? job.otherwise("ranks", *nodes * *each, from) : job.otherwise_unknown("ranks", from);
     job.otherwise("sharding", "optimizer", "default of slime");
     job.cannot.emplace_back("samples are generated beside training, which is not counted");
   }

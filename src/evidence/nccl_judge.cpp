@@ -210,7 +210,7 @@ void judge_multicast(const Scene& scene, Answer& out) {
   };
   const std::vector<std::string> lacking = hosts_that_say("not available");
   const std::string text = "no NVLink SHARP (NVLS) on " + some_of(lacking),
-                    remedy = "behind NVLink switches, GPUs from Hopper on have it: nvidia-fabricmanager";
+                    remedy = "GPUs from Hopper on have it behind NVLink switches, once nvidia-fabricmanager runs";
   if (!lacking.empty() && !hosts_that_say("available").empty()) return out.problem(text, remedy);
   if (!lacking.empty()) out.notes.push_back(text + ": " + remedy);
 }

@@ -135,8 +135,7 @@ void NcclTestsReader::begin() {
 }
 
 void NcclTestsReader::line(const Line& line) {
-  const std::string_view text = trim(line.text.substr(0, line.text.find(" | ")));  // another table may stand beside it
-  if (text.empty()) return;
+  std::string_view text = trim(line.text);
   // "n1: Test NCCL failure common.cu:954 'unhandled cuda error (run with NCCL_DEBUG=INFO for details) / '"
   if (const std::size_t at = std::min(text.find("Test NCCL failure "), text.find("Test CUDA failure "));
       at != std::string_view::npos) {
@@ -144,6 +143,8 @@ void NcclTestsReader::line(const Line& line) {
     if (runs_.back().failure.empty()) runs_.back().failure = text.substr(at, 160);
     return;
   }
+  text = trim(text.substr(0, text.find(" | ")));  // another table may stand beside it
+  if (text.empty()) return;
   // Web pages and mail swallow the '#'.
   const bool bare = text.starts_with("nThread ") || text.starts_with("Avg bus bandwidth") ||
                     text.starts_with("Out of bounds values") ||

@@ -318,13 +318,15 @@ void NcclUseReader::warning(std::string_view message, const Origin& origin, std:
 
 bool NcclUseReader::last_error(const Line& line) {
   const bool known = nccl_warning_kind(line.text) != nullptr;
-  if (known) warning(line.text, {}, line.number);
+  if (known && last_error_.empty()) {
+    last_error_ = line.text;
+    last_error_line_ = line.number;
+  }
   return known;
 }
 
 NcclUse NcclUseReader::finish() {
-  const auto of_pytorch = [](const NcclUse::Warning& warning) { return warning.host.empty(); };
-  if (!std::ranges::all_of(use_.warnings, of_pytorch)) std::erase_if(use_.warnings, of_pytorch);
+  if (use_.warnings.empty() && !last_error_.empty()) warning(last_error_, {}, last_error_line_);
   for (std::size_t i = 0; i < readers_.size(); ++i) use_.hosts[i].seen = readers_[i].finish();
   // Timestamps have one format that sorts as text. If any warning lacks one, all keep their order of reading.
   const bool timed = std::ranges::none_of(use_.warnings, [](const auto& w) { return w.time.empty(); });

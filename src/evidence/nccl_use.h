@@ -130,7 +130,9 @@ class NcclUseReader {
   /// By rank: up to NCCL 2.17 a communicator is named only once complete; since 2.22 connections follow that.
   std::map<std::string, NcclUse::Connections> open_connections_;
   std::map<std::string, std::size_t> warning_places_;
-  std::size_t kept_ = 0;  // stored connections and ring neighbours
+  std::size_t kept_ = 0;    // stored connections and ring neighbours
+  std::string last_error_;  // as PyTorch prints it
+  std::int64_t last_error_line_ = 0;
 };
 
 /// Describes how many of their adapters the hosts use: "1 of 2 on each host"; "": no host uses any.

@@ -24,9 +24,8 @@ constexpr std::array<NcclWarningKind, 27> kinds{{
      "GPUDirect RDMA: NCCL_NET_GDR_LEVEL=LOC confirms it; then nvidia-peermem or DMA-BUF, ACS and the IOMMU"},
     {"ibv_modify_qp failed", "ibv_modify_qp|incompatible devices|incompatible with the local",
      "{host}: queue pairs of two adapters cannot be connected",
-     "the same NCCL_IB_GID_INDEX on all nodes; NCCL_IB_HCA with the ports of one fabric only; NCCL_CROSS_NIC=0 if "
-     "rails "
-     "do not reach each other"},
+     "the same NCCL_IB_GID_INDEX on all nodes; NCCL_IB_HCA with the ports of one fabric only; "
+     "NCCL_CROSS_NIC=0 if rails do not reach each other"},
     {"adapter not usable", "NET/IB : Unable to open device|mixed local Net device counts",
      "{host}: an adapter that NCCL finds, here or on another node, cannot be used",
      "ibv_devinfo on each node; all of /dev/infiniband/uverbs* in the container; NCCL_IB_HCA with what every node has"},
@@ -44,8 +43,8 @@ constexpr std::array<NcclWarningKind, 27> kinds{{
     {"versions differ", "Mismatched NCCL version|NCCL version mismatch",
      "{host}: ranks load different versions of NCCL", "LD_LIBRARY_PATH and the container of each node"},
     {"no socket interface",
-     "no socket interface found|No usable listening interface|NET/Socket : no interface found|No IP interface found|no "
-     "device found&IFNAME|connecting to address&with family",
+     "no socket interface found|No usable listening interface|NET/Socket : no interface found|No IP interface found|"
+     "no device found&IFNAME|connecting to address&with family",
      "{host}: NCCL_SOCKET_IFNAME matches no interface", "unset it, or name an interface that every node has"},
     {"libfabric", "NET/OFI&completed with error|NET/OFI&failed|NET/OFI&Couldn't|NET/OFI&Unable|NET/OFI&provider",
      "{host}: an operation of libfabric (EFA, Slingshot) failed",
@@ -56,9 +55,8 @@ constexpr std::array<NcclWarningKind, 27> kinds{{
      "its plug-in (libnccl-net*.so) on LD_LIBRARY_PATH of what the launcher starts; of IB, libibverbs and "
      "/dev/infiniband in the container; without NCCL_NET, NCCL takes what it finds"},
     {"connect failed",
-     "onnect to&failed|onnect to&onnection refused|No route to host|exceeded retries|exceeded error retry|exceeded "
-     "timeouts|"
-     "onnect to&timed out",
+     "onnect to&failed|onnect to&onnection refused|No route to host|exceeded retries|exceeded error retry|"
+     "exceeded timeouts|onnect to&timed out",
      "{host} cannot reach {peer}", "NCCL_SOCKET_IFNAME (docker0?), firewall; is the first rank still alive?", false,
      true},
     {"connection closed", "Connection closed by remote peer|Connection reset by peer",
@@ -79,10 +77,10 @@ constexpr std::array<NcclWarningKind, 27> kinds{{
     {"out of GPU memory", "Cuda failure&out of memory", "{host}: no GPU memory is left for NCCL's buffers",
      "create communicators before the model; fewer channels (NCCL_MAX_NCHANNELS) or communicators"},
     {"Failed to bind NVLink SHARP",
-     "Failed to bind NVLink SHARP|nvls&invalid argument|nvls&present state|nvls&not supported|system not yet "
-     "initialized",
+     "Failed to bind NVLink SHARP|nvls&invalid argument|nvls&present state|nvls&not supported|"
+     "system not yet initialized",
      "the fabric manager or the NVLink switches of {host} are not set up",
-     "start nvidia-fabricmanager of the driver's version; NCCL_NVLS_ENABLE=0 runs without"},
+     "start nvidia-fabricmanager in the same version as the driver; NCCL_NVLS_ENABLE=0 runs without"},
     {"MNNVL not working", "MNNVL&not working|MNNVL&not supported|Cuda failure 800",
      "{host}: IMEX does not let it use multi-node NVLink",
      "nvidia-imex-ctl -N; IMEX channel devices in the container; NCCL_MNNVL_ENABLE=0 runs without"},

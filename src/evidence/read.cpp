@@ -117,13 +117,14 @@ bool Reading::log(Input& input, const std::string& path) {
   TrainingLogReader training;
   NcclTestsReader tests(std::filesystem::path(path).filename().string());
   OsuReader osu;
-  bool any_nccl = false, said_next = false;  // said_next: NCCL's last error stands on the next line
-  std::string beginning;                     // scripts print the topology first
+  bool any_nccl = false, failed = false, said_next = false;  // said_next: NCCL's last error is on the next line
+  std::string beginning;                                     // scripts print the topology first
   constexpr std::size_t longest_beginning = 1u << 16;
   for (std::string_view text; lines.next(text);) {
     Line line = without_prefixes(text, lines.number());
     if (beginning.size() < longest_beginning) beginning.append(line.text.substr(0, longest_beginning)) += '\n';
-    if (Cursor c{line.text}; std::exchange(said_next, false) || c.after("Last error:")) {
+    failed = failed || contains(line.text, "NCCL error");
+    if (Cursor c{line.text}; std::exchange(said_next, false) || (failed && c.after("Last error:"))) {
       said_next = trim(c.rest).empty();
       any_nccl = nccl_.last_error({trim(c.rest), line.number}) || any_nccl;
     }
@@ -163,9 +164,9 @@ void Reading::take(Input& input, std::string_view head) {
   if (head.starts_with("\xef\xbb\xbf")) head.remove_prefix(3);
   const std::string_view first = head.substr(std::min(head.find_first_not_of(" \t\r\n"), head.size()));
   const std::string_view beginning = head.substr(0, std::min<std::size_t>(head.size(), 65536));
-  constexpr std::size_t longest_preface = 512;  // of a paste: a sentence, a fence
-  const std::string_view opening =
-      beginning.substr(0, first.starts_with('<') ? std::string_view::npos : longest_preface);
+  // A paste may begin with a sentence or a fence, and a script may write such a file.
+  const std::size_t preface = contains(beginning, "<<") ? 0 : 512;
+  const std::string_view opening = beginning.substr(0, first.starts_with('<') ? std::string_view::npos : preface);
   if (contains(opening, "<graphs version")) return add(nccl_graphs(whole_text(input, longest_text)), name);
   if (contains(opening, "<system version")) return add(nccl_topology(whole_text(input, longest_text)), name);
   if (first.starts_with('{')) {

@@ -18,6 +18,7 @@ namespace harness::evidence {
 struct ShellRedirect {
   std::string target;          // as written; for a here-document its text
   bool writes = false;         // > or >>
+  bool appends = false;        // >>
   bool here_document = false;  // << or <<<
   bool is_word = false;        // <<<
   bool expands = true;         // here-document with an unquoted delimiter

@@ -65,7 +65,8 @@ void Shell::keep_document(const std::vector<ShellRedirect>& redirects, const std
   }
   if (name.empty() || (prints && !name.ends_with(".sh"))) return;
   std::string& kept = documents_[file_name(name)];
-  kept = prints ? kept + join(std::vector(words.begin() + 1, words.end()), " ") + "\n" : text_of(*text);
+  if (file == nullptr || !file->appends) kept.clear();
+  kept += prints ? join(std::vector(words.begin() + 1, words.end()), " ") + "\n" : text_of(*text);
   if (name.ends_with(".sh")) others_[file_name(name)] = kept;
 }
 

@@ -184,7 +184,8 @@ bool ShellReader::redirect(std::vector<ShellRedirect>& redirects) {
   if (i >= text_.size() || (text_[i] != '<' && text_[i] != '>')) return false;
   if (text_.substr(i + 1).starts_with('(') || placeholder_span(text_, i) > 0) return false;
   at_ = i;
-  ShellRedirect found{.target = "", .writes = at(">"), .here_document = at("<<"), .is_word = at("<<<")};
+  ShellRedirect found{
+      .target = "", .writes = at(">"), .appends = at(">>"), .here_document = at("<<"), .is_word = at("<<<")};
   const bool document_follows = found.here_document && !found.is_word;
   while (!at_end() && is_one("<>&|", text_[at_])) ++at_;
   const bool tabs = document_follows && eat("-");

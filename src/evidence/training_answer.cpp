@@ -91,7 +91,8 @@ void add_how_to_read(const TrainingLog& log, const StepTimes& steps, double dist
                                                steps.intervals == 1 ? "; first steps are slower than others" : ""));
   note(log.by_timers,
        "a step is DeepSpeed's fwd + bwd + step: what is between them, such as loading data, is not in it");
-  note(log.neighbours_share, "each value is a mean over steps that its neighbours count too: so there is no interval");
+  note(log.neighbours_share,
+       "each value is a mean over steps that neighbouring values include too, so there is no interval");
 }
 
 // Reports a lasting change. A shorter step is not a problem.

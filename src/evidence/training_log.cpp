@@ -336,8 +336,10 @@ TrainingLog TrainingLogReader::finish() {
   if (const auto world = log_.arguments.find("world_size"); world != log_.arguments.end())
     size("ranks", number_in<std::int64_t>(world->second));
   end_run();
-  if (log_.intervals.empty() && beside_.empty() && !log_.whole_run && bar_shown_.seconds > 0)
-    add(log_.framework.empty() ? "progress bar" : log_.framework.c_str(), bar_shown_), end_run();
+  if (log_.intervals.empty() && beside_.empty() && !log_.whole_run && bar_shown_.seconds > 0) {
+    add(log_.framework.empty() ? "progress bar" : log_.framework.c_str(), bar_shown_);
+    end_run();
+  }
   const auto is_timed = [](const Interval& interval) { return interval.seconds > 0; };
   const bool timed = std::ranges::any_of(log_.intervals, is_timed);
   // DeepSpeed's own rate can be that of a step's last micro-batch alone: it counts only if there is nothing else.

@@ -316,6 +316,8 @@ TEST(Bandwidths, RowsAreReadAsPeoplePasteThem) {
   std::string composed;
   for (const std::string& line : split_text(whole, "\n")) composed += "worker-0  | " + line + '\n';
   EXPECT_EQ(fact(answer_to(composed), "ranks"), "2");
+  composed += "worker-0  | worker-0: Test NCCL failure common.cu:954 'unhandled cuda error'\n";
+  EXPECT_THAT(answer_to(composed).problems, Contains(HasSubstr("unhandled cuda error")));
 }
 
 TEST(Bandwidths, ATestThatHangsSaysSo) {

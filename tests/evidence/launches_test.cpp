@@ -214,7 +214,7 @@ TEST(Launches, SayWhatIsMissingOfAProgram) {
   EXPECT_THAT(notes("#!/bin/bash\ntorchrun pretrain_gpt.py --num-layers $2 --hidden-size 512\n"),
               testing::HasSubstr("give a script that starts it with them"));
   const std::string accelerate = "accelerate launch --num_machines 2 train.py --per_device_train_batch_size 1\n";
-  EXPECT_THAT(notes(accelerate), testing::HasSubstr("on 2 machines together"));
+  EXPECT_THAT(notes(accelerate), testing::HasSubstr("on all 2 machines together"));
 }
 
 // A value that the script gives but does not determine is not the default.
@@ -265,6 +265,7 @@ TEST(Launches, TakeTheDefaultsOfAProgramAroundMegatron) {
   const std::string slime = "python train.py --actor-num-nodes 2 --num-layers 4 --hidden-size 512 ";
   expect_answers({{slime + "\n", "ranks: 16\nprecision: bf16\nsharding: optimizer\n"},
                   {slime + "--fp16 --actor-num-gpus-per-node 4\n", "ranks: 8\nprecision: fp16\n"},
+                  {"N=$(wc -l < hosts)\n" + slime + "--actor-num-nodes $N\n", "ranks: unknown\n"},
                   {"megatron sft --model gpt2\n", "precision: unknown\nmicro_batch: 1\n"},
                   {"megatron sft --model gpt2 --bf16 true\n", "precision: bf16\n"}});
 }
@@ -292,6 +293,21 @@ TEST(Launches, TakesTheCommonNamesOfAnOwnProgramsFlags) {
   });
   EXPECT_THAT(answer_to("torchrun own.py --bf16 --offload_activations=1\n", "go.sh").cannot,
               testing::Contains(testing::HasSubstr("activations on the host")));
+}
+
+// `-q` names a partition's queue for srun alone, and a script may write files of other kinds.
+TEST(Launches, AreStartedByWhatStandsBesideThem) {
+  const std::string arguments = "train.py --per_device_train_batch_size 1 --model_name_or_path gpt2\n";
+  const std::string pod = "#!/bin/bash\ncat > pod.yaml <<EOF\napiVersion: v1\nkind: Pod\nEOF\n";
+  const std::string topology = "#!/bin/bash\ncat > topo.xml <<EOF\n<system version=\"1\">\n</system>\nEOF\n";
+  const std::string launch = "torchrun --nproc_per_node 8 ";
+  expect_answers({
+      {"accelerate launch --num_processes 8 -q " + arguments, "ranks: 8\nmicro_batch: 1\n"},
+      {pod + launch + arguments, "ranks: 8\nrefuse: pod.yaml\n"},
+      {topology + launch + arguments, "ranks: 8\nmicro_batch: 1\n"},
+      {"echo " + launch + "old.py > w.sh\necho '" + launch + "train.py --model_name_or_path gpt2' > w.sh\nbash w.sh\n",
+       "ranks: 8\nlayers: 12\n"},
+  });
 }
 
 TEST(Launches, LeavesUnknownWhatAFileDecidesThatIsNotGiven) {

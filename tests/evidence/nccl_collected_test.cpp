@@ -157,6 +157,8 @@ TEST(CollectedLog, TheLastErrorThatPyTorchPrintsIsACause) {
   EXPECT_EQ(headline(error + "Last error:\n" + said), "a rank cannot reach 10.0.0.7");
   EXPECT_EQ(headline("[rank3]: " + error + "[rank3]: Last error: \n[rank3]: " + said), "a rank cannot reach 10.0.0.7");
   EXPECT_EQ(headline(error + "Last error:\nTraceback (most recent call last):\n"), "the job failed: NCCL error");
+  EXPECT_THAT(error_of([&] { headline("downloading\nLast error: Connection reset by peer\n"); }),
+              HasSubstr("not recognised"));
   const auto both =
       answers_to({{"x.log", "n1:1:2 [0] misc/socket.cc:9 NCCL WARN " + said + error + "Last error:\n" + said}});
   EXPECT_EQ(both.back().headline, "n1 cannot reach 10.0.0.7");
