@@ -171,7 +171,7 @@ Facts gather_rank(const std::string& root) {
        {"NCCL_TOPO_FILE", "NCCL_GRAPH_FILE", "NCCL_CONF_FILE", "NCCL_NET_PLUGIN", "NCCL_TUNER_PLUGIN"}) {
     const std::string own = "env/" + name, value = facts.has(own) ? facts.text(own) : file.text("nccl_conf/" + name);
     for (const std::string& one : split_text(value, ","))  // since 2.27 some are lists
-      if (one.starts_with('/') && !tree.exists(one.substr(1))) missing.push_back(name + "=" + one);
+      if (one.starts_with('/') && !tree.exists(one.substr(1))) missing.push_back(fmt::format("{}={}", name, one));
   }
   facts.set("missing_files", missing.empty() ? "none" : join(missing, ", "));
   return facts;

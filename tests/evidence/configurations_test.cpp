@@ -34,7 +34,7 @@ TEST(Configurations, OfUnreadFrameworksAreNotTakenForThoseOfOthers) {
         {"configurations of Primus", "modules:\n  pre_trainer:\n    overrides: {num_layers: 4, micro_batch_size: 1}\n"},
         {"manifests of Kubernetes", "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nspec: {nprocPerNode: 8}\n"}}) {
     const auto not_read = HasSubstr(fmt::format("{} are not read", name));
-    EXPECT_THAT(error_of([&] { answer_to(text, "job.yaml"); }), not_read);
+    EXPECT_THAT(error_of([&, its_text = std::string(text)] { answer_to(its_text, "job.yaml"); }), not_read);
     const evidence::Answer beside = answers_to({{"job.yaml", text}, {"go.sh", script}}).front();
     EXPECT_THAT(beside.refused, ElementsAre(not_read));
     EXPECT_EQ(lacking("framework: hugging face trainer\nmicro_batch: 1\nlayers: unknown\n", beside), "");
