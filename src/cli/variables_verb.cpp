@@ -132,7 +132,7 @@ std::string entries_of(const std::string& name, const std::vector<config::Key>& 
 }
 
 [[noreturn]] void unknown(const std::string& name, const std::vector<config::Key>& keys) {
-  if (const std::string known = config::known_elsewhere_as(name); !known.empty()) {
+  if (const std::string known = config::known_elsewhere_as(name).hint; !known.empty()) {
     fail("{} is no variable and no key: {}", quote(name), known);
   }
   std::vector<std::string> names = config::variable_names(), tails;

@@ -29,13 +29,13 @@ void report_unknown(Problems& problems, const YamlNode& child, const std::string
   shown = shown.substr(1, shown.size() - 2);
   if (child.key == "<<")
     return problems.add(child.key_place, dotted(prefix, shown), "merge keys are not supported: write the keys out");
-  std::string advice;
-  if (const std::string known = known_elsewhere_as(child.key); !known.empty()) {
-    advice = "; " + known;
-  } else {
+  const KnownElsewhere known = known_elsewhere_as(child.key);
+  std::string advice = "; " + known.hint, meant = known.here.substr(known.here.rfind('.') + 1);
+  if (known.hint.empty()) {
     const std::string near = nearest_key(child.key, allowed, known_elsewhere);
     const bool here = std::ranges::find(allowed, near) != allowed.end();
     advice = did_you_mean(here && problems.is_override_key(child.key_place) ? dotted(prefix, near) : near);
+    if (here) meant = near;
   }
   std::string text = "unknown key" + advice;
   constexpr std::size_t short_list = 12;
@@ -44,9 +44,7 @@ void report_unknown(Problems& problems, const YamlNode& child, const std::string
   } else if (first) {
     text += "; allowed: " + join(allowed, ", ");
   }
-  // The key that it stands for ends the advice. That key has its problem here, and is not missing as well.
-  std::string_view meant = std::string_view(advice).substr(advice.find_last_of(" .") + 1);
-  if (meant.ends_with('?')) meant.remove_suffix(1);
+  // The key that is meant has its problem here, and is not missing as well.
   problems.add(child.key_place, dotted(prefix, shown), text, meant.empty() ? "" : dotted(prefix, meant));
 }
 

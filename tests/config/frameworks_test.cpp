@@ -141,7 +141,7 @@ TEST(Frameworks, AScheduleIsANumberOfVirtualStages) {
   EXPECT_EQ(flags("pipeline_schedule"), (NameValues{{"--num-virtual-stages-per-pipeline-rank", "2"}}));
   s.virtual_pipeline = 3;
   EXPECT_EQ(flags("virtual_pipeline"), (NameValues{{"--num-virtual-stages-per-pipeline-rank", "3"}}));
-  EXPECT_EQ(known_elsewhere_as("--num-virtual-stages-per-pipeline-rank"), "here it is virtual_pipeline");
+  EXPECT_EQ(known_elsewhere_as("--num-virtual-stages-per-pipeline-rank").hint, "here it is virtual_pipeline");
 }
 
 // ---- A hint points right or there is none: for what people type who come from other programs.

@@ -152,25 +152,24 @@ NameValues model_words_in(Framework framework, const Model& model) {
   return words;
 }
 
-std::string known_elsewhere_as(std::string_view key) {
+KnownElsewhere known_elsewhere_as(std::string_view key) {
   const std::string word = key_words(key);
+  const auto here = [](const std::string& name) { return KnownElsewhere{name, "here it is " + name}; };
   for (const Variable& variable : registry()) {
-    if (!variable.environment_name.empty() && lower(variable.environment_name) == word)
-      return "here it is " + variable.name;
+    if (!variable.environment_name.empty() && lower(variable.environment_name) == word) return here(variable.name);
     if (std::ranges::find(variable.parts, word) != variable.parts.end() && variable.name == "layout")
-      return fmt::format("it is a part of {0}: {0}: {{{1}: 2}}", variable.name, word);
+      return {"", fmt::format("it is a part of {0}: {0}: {{{1}: 2}}", variable.name, word)};
   }
   for (const Framework framework : frameworks) {
     for (const FrameworkRow& row : rows_of(framework)) {
       const bool another_name = !row.key.empty() && word != row.here;  // else the key is only misplaced
-      if (another_name && word_of_path(row.key) == word) return "here it is " + place_here(row);
+      if (another_name && word_of_path(row.key) == word) return here(place_here(row));
     }
   }
-  if (const std::string_view answer = answer_of(others, word); !answer.empty())
-    return "here it is " + std::string(answer);
+  if (const std::string_view answer = answer_of(others, word); !answer.empty()) return here(std::string(answer));
   if (const std::string nccl_name = upper(word); nccl::knows(nccl_name))
-    return fmt::format("it is a variable of NCCL: env: {{{}: VALUE}}", nccl_name);
-  return nothing_like(key);
+    return {"", fmt::format("it is a variable of NCCL: env: {{{}: VALUE}}", nccl_name)};
+  return {"", nothing_like(key)};
 }
 
 }  // namespace harness::config

@@ -83,8 +83,12 @@ FrameworkWords words_in(Framework framework, std::string_view variable, const Se
 /// Returns the keys that describe a model.
 NameValues model_words_in(Framework framework, const Model& model);
 
-/// Returns a hint with our name for a key of a framework, Hugging Face, NCCL or a benchmark, or why it is not
-/// supported; "" for an unknown key. Ignores case, leading dashes and - for _.
-std::string known_elsewhere_as(std::string_view key);
+/// What is known of a key of a framework, Hugging Face, NCCL or a benchmark.
+struct KnownElsewhere {
+  std::string here;  // our key, such as "model.layers"; "": there is none
+  std::string hint;  // names our key, or says why there is none; "": the key is unknown
+};
+/// Ignores case, leading dashes and - for _.
+KnownElsewhere known_elsewhere_as(std::string_view key);
 
 }  // namespace harness::config
