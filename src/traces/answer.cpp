@@ -32,7 +32,7 @@ std::string steps_text(const TracedGpu& gpu) {
 std::vector<std::string> causes_of(const IdleTimes& idle_s) {
   std::vector<std::pair<double, std::size_t>> causes;
   for (std::size_t i = 0; i < cause_count; ++i) {
-    if (static_cast<Cause>(i) != Cause::loading) causes.emplace_back(idle_s[i], i);
+    if (static_cast<Cause>(i) != Cause::loading) causes.emplace_back(idle_s.of_cause[i], i);
   }
   std::ranges::sort(causes, std::greater());
   std::vector<std::string> texts;
@@ -182,7 +182,7 @@ std::string detail_of(Part part, const Report& before, const Report& after) {
   for (const Report* report : {&before, &after}) {
     double Change::*const side = report == &before ? &Change::before_s : &Change::after_s;
     for (std::size_t i = 0; part == Part::idle && i < cause_count; ++i)
-      changes[std::string(title_of(static_cast<Cause>(i)))].*side += report->mean.idle_s[i];
+      changes[std::string(title_of(static_cast<Cause>(i)))].*side += report->mean.idle_s.of_cause[i];
     for (const analysis::KindTime& kind : report->mean.breakdown.kinds) {
       if (kind.group == key_of(part)) changes[kind.kind].*side += kind.owns_s;
     }

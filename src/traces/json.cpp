@@ -41,7 +41,7 @@ Json figures_json(const Figures& f) {
 Json idle_json(const IdleTimes& idle_s) {
   Json json = Json::object();
   for (std::size_t i = 0; i < cause_count; ++i)
-    json[fmt::format("idle_{}_ms", key_of(static_cast<Cause>(i)))] = rounded_ms(idle_s[i]);
+    json[fmt::format("idle_{}_ms", key_of(static_cast<Cause>(i)))] = rounded_ms(idle_s.of_cause[i]);
   return json;
 }
 

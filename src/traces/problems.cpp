@@ -66,7 +66,7 @@ void no_overlap(const Report& report, std::vector<std::string>& problems) {
 
 void idle_causes(const Report& report, std::vector<std::string>& problems) {
   const double step_s = report.mean.breakdown.step_s;
-  const auto share = [&](Cause cause) { return report.mean.idle_s[static_cast<std::size_t>(cause)] / step_s; };
+  const auto share = [&](Cause cause) { return report.mean.idle_s[cause] / step_s; };
   const double loading = std::max(share(Cause::loading), report.mean.breakdown[Part::loading].value_or(0) / step_s);
   const double stalled = report.mean.idle_s.stalled_s / step_s;
   const double host = stalled > some ? 0 : share(Cause::host) + share(Cause::launch);

@@ -93,7 +93,7 @@ StepWork work_in(const Window& window, const Capture& capture, const Device& dev
 TimedStep time_step(const StepWork& work) {
   auto [b, copies_s, waits_s] =
       analysis::divide_step(work.operations, work.step_s, work.loading_s > 0 ? work.loading_s : NAN);
-  if (const double loading_s = work.idle_s[static_cast<std::size_t>(Cause::loading)]; loading_s > 0) {
+  if (const double loading_s = work.idle_s[Cause::loading]; loading_s > 0) {
     b.parts.add(Part::loading, loading_s);
     b.parts.add(Part::idle, -loading_s);
   }
@@ -108,7 +108,7 @@ TimedStep mean_of(const std::vector<TimedStep>& steps) {
     breakdowns.push_back(step.breakdown);
     mean.copies_s += share * step.copies_s;
     mean.waits_s += share * step.waits_s;
-    for (std::size_t i = 0; i < cause_count; ++i) mean.idle_s[i] += share * step.idle_s[i];
+    for (std::size_t i = 0; i < cause_count; ++i) mean.idle_s.of_cause[i] += share * step.idle_s.of_cause[i];
     mean.idle_s.stalled_s += share * step.idle_s.stalled_s;
   }
   mean.breakdown = analysis::mean_of(breakdowns);

@@ -274,7 +274,7 @@ std::vector<IdleTimes> find_idle(const Capture& capture, const Device& device, c
     for (std::size_t i = 0; i < windows.size(); ++i) {
       const double from_s = std::max(part.start_s, timeline.seconds(windows[i].start_ns)),
                    to_s = std::min(part.end_s, timeline.seconds(windows[i].end_ns));
-      idle[i][static_cast<std::size_t>(cause)] += std::max(0.0, to_s - from_s);
+      idle[i][cause] += std::max(0.0, to_s - from_s);
       if (stalled) idle[i].stalled_s += std::max(0.0, to_s - from_s);
     }
   };

@@ -96,8 +96,12 @@ Steps find_steps(const Capture& capture, const Device& device, const Timeline& t
 // ---- idle time
 
 /// Seconds by cause.
-struct IdleTimes : std::array<double, cause_count> {
-  double stalled_s = 0;  // of them: the work was launched and did not start for long
+struct IdleTimes {
+  std::array<double, cause_count> of_cause{};
+  double stalled_s = 0;  // of all: the work was launched and did not start for long
+
+  double& operator[](Cause cause) { return of_cause[static_cast<std::size_t>(cause)]; }
+  double operator[](Cause cause) const { return of_cause[static_cast<std::size_t>(cause)]; }
 };
 
 /// Returns the idle time by cause for each of `windows`; beyond the device's last event, as if another one followed.

@@ -55,7 +55,7 @@ TEST_F(Attribution, CausesOfIdleTimeHaveManyNames) {
     const auto idle = read(events + ",\n" + event(calls, "launch", "100", "900", "\"correlation\": 5") + ",\n" +
                            kernel("10", "10", "nvjet_a", R"("device": 0, "stream": 7)") + ",\n" + kernel("1000", "10"))
                           .gpus.at(0)
-                          .idle_s;
+                          .idle_s.of_cause;
     return static_cast<Cause>(std::ranges::max_element(idle) - idle.begin());
   };
   EXPECT_EQ(cause(event("overhead", "Buffer Flush", "110", "880")), Cause::launch);
@@ -104,7 +104,7 @@ TEST_F(Attribution, TheOnlyStepHasTheTimeOfItsHost) {
   const TimedStep step = read_step("");
   EXPECT_NEAR(step.breakdown.step_s, 900e-6, 1e-9);
   EXPECT_NEAR(*step.breakdown[Part::loading], 500e-6, 1e-9);
-  EXPECT_NEAR(step.idle_s[static_cast<std::size_t>(Cause::host)], 190e-6, 1e-9);  // 100 before, 90 at its end
+  EXPECT_NEAR(step.idle_s[Cause::host], 190e-6, 1e-9);  // 100 before, 90 at its end
   const std::string earlier = kernel("50", "400", "nvjet_b", R"("device": 0, "stream": 7)") + ",\n";
   EXPECT_NEAR(read_step(earlier).breakdown.step_s, 550e-6, 1e-9);  // the step before still runs
 }

@@ -125,7 +125,7 @@ TEST(TimedStep, PartsAddUpToTheStep) {
   add(3e-3, 8e-3, Part::data, false).waiting_s = 3e-3;
   add(7e-3, 9e-3, std::nullopt, false);
   add(9.5e-3, 9.5e-3, Part::other_compute, true);
-  work.idle_s[static_cast<std::size_t>(Cause::loading)] = 0.5e-3;
+  work.idle_s[Cause::loading] = 0.5e-3;
   const TimedStep step = time_step(work);
   const analysis::Breakdown& b = step.breakdown;
   EXPECT_NEAR(*b[Part::matrix_products], 3e-3, 1e-12);

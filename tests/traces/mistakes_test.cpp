@@ -31,15 +31,15 @@ TEST_F(Mistakes, CallsOfTheDriverAreLaunches) {
   events += launched("cuda_driver", "cuLaunchKernelEx", 40, 50, "6") + kernel("1", "1");
   const Report report = read(events);
   const auto& idle = report.gpus.at(0).idle_s;
-  EXPECT_NEAR(idle[static_cast<std::size_t>(Cause::launch)], 10e-6, 1e-9);
-  EXPECT_NEAR(idle[static_cast<std::size_t>(Cause::host)], 20e-6, 1e-9);
+  EXPECT_NEAR(idle[Cause::launch], 10e-6, 1e-9);
+  EXPECT_NEAR(idle[Cause::host], 20e-6, 1e-9);
 }
 
 TEST_F(Mistakes, LargeStreamsAndCorrelationsAreNumbersLikeOthers) {
   const Report report =
       read(launched("cuda_runtime", "cudaLaunchKernel", 1, 10, "4294967301", "70000") +
            launched("cuda_runtime", "cudaLaunchKernel", 2, 30, "4294967302", "70001") + kernel("1", "1"));
-  EXPECT_NEAR(report.gpus.at(0).idle_s[static_cast<std::size_t>(Cause::queued)], 18e-6, 1e-9);
+  EXPECT_NEAR(report.gpus.at(0).idle_s[Cause::queued], 18e-6, 1e-9);
 }
 
 TEST_F(Mistakes, WaitsAndAnnotationsOnTheGpuAreNoWork) {

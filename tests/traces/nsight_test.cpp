@@ -90,7 +90,7 @@ TEST_F(Nsight, ReadsKernelsCallsAndSteps) {
   EXPECT_NEAR(gpu.step.breakdown.step_s, 10e-3, 1e-9);
   EXPECT_NEAR(*gpu.step.breakdown[Part::matrix_products], 4e-3, 1e-9);
   EXPECT_NEAR(*gpu.step.breakdown[Part::communication], 4.7e-3, 1e-9);
-  EXPECT_NEAR(gpu.step.idle_s[static_cast<std::size_t>(Cause::queued)], 0.1e-3, 1e-9);
+  EXPECT_NEAR(gpu.step.idle_s[Cause::queued], 0.1e-3, 1e-9);
 }
 
 TEST_F(Nsight, ProcessesOfOneFileDoNotMix) {
@@ -178,7 +178,7 @@ TEST_F(Nsight, OtherSchemasGiveTheSameAnswer) {
     const TracedGpu gpu = read(job(1, 4, 6) + other).gpus.at(0);
     EXPECT_EQ(gpu.steps.how, "NVTX ranges") << other;
     EXPECT_NEAR(*gpu.step.breakdown[Part::matrix_products], 4e-3, 1e-9) << other;
-    EXPECT_NEAR(gpu.step.idle_s[static_cast<std::size_t>(Cause::queued)], 0.1e-3, 1e-9) << other;
+    EXPECT_NEAR(gpu.step.idle_s[Cause::queued], 0.1e-3, 1e-9) << other;
     EXPECT_THAT(gpu.unclassified, ::testing::IsEmpty()) << other;
   }
 }
@@ -206,9 +206,9 @@ TEST_F(Nsight, OverheadIsTheProfilersOrTheLoadingOfCode) {
       "INSERT INTO CUPTI_ACTIVITY_KIND_OVERHEAD VALUES (220000, 230000, 16777221, 3),"
       " (230000, 250000, 16777221, 7), (250000, 290000, 16777221, 8);");
   const IdleTimes& idle_s = report.gpus.at(0).idle_s;
-  EXPECT_NEAR(idle_s[static_cast<std::size_t>(Cause::profiler)], 20e-6, 1e-12);
-  EXPECT_NEAR(idle_s[static_cast<std::size_t>(Cause::module)], 20e-6, 1e-12);
-  EXPECT_NEAR(idle_s[static_cast<std::size_t>(Cause::host)], 50e-6, 1e-12);
+  EXPECT_NEAR(idle_s[Cause::profiler], 20e-6, 1e-12);
+  EXPECT_NEAR(idle_s[Cause::module], 20e-6, 1e-12);
+  EXPECT_NEAR(idle_s[Cause::host], 50e-6, 1e-12);
 }
 
 // Ranges of optimizer steps lie within training steps, each with its own kernel.
