@@ -142,7 +142,8 @@ TEST(Lint, ANetworkOfIpv6NeedsNoAddressOfIpv4) {
 }
 
 TEST(Lint, ListsOfDevicesFitOrNot) {
-  EXPECT_EQ(told({{"NCCL_IB_HCA", "=mlx5_0,mlx5_2,mlx5_4,mlx5_6"}}), Lines{});
+  for (const char* list : {"=mlx5_0,mlx5_2,mlx5_4,mlx5_6", "=mlx5_0,,mlx5_2,mlx5_4,mlx5_6,"})
+    EXPECT_EQ(told({{"NCCL_IB_HCA", list}}), Lines{}) << list;
   EXPECT_EQ(
       told({{"NCCL_IB_HCA", "mlx4"}}),
       Lines{"fail env.devices: NCCL_IB_HCA=mlx4 fits nothing here: mlx5_0:1, mlx5_1:1, mlx5_2:1, mlx5_3:1, mlx5_4:1, "
