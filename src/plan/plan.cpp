@@ -287,19 +287,7 @@ Plan make_plan(const config::Experiment& experiment, int ranks, const std::vecto
 }
 
 std::vector<std::string> warnings_of(const Plan& plan) {
-  constexpr int least_rounds = 6;
-  const config::Experiment& e = plan.experiment;
-  std::vector<std::string> warnings = e.warnings;
-  // No size is better than another, so a sweep of sizes alone needs no rounds for a verdict.
-  const auto is_compared = [](const PlannedCase& planned) {
-    return planned.is_possible() && planned.is_change() &&
-           config::purpose_of(planned.variable) != config::Purpose::size;
-  };
-  const bool compares = !config::traits_of(e.backend).predicts() && std::ranges::any_of(plan.cases, is_compared);
-  if (compares && e.measure.rounds < least_rounds) {
-    warnings.push_back(fmt::format("measure.rounds is {}: below {} rounds most effects stay unresolved; use 12",
-                                   e.measure.rounds, least_rounds));
-  }
+  std::vector<std::string> warnings = plan.experiment.warnings;
   std::map<std::string, std::string> of_env;  // by name: several cases may set it
   for (const PlannedCase& planned : plan.cases) {
     for (const auto& [name, value] : planned.settings.env) of_env.try_emplace(name, config::env_warning(name));

@@ -180,23 +180,6 @@ Plan plan_of(int cases, int rounds, std::uint64_t seed) {
   return make_plan(e, 1);
 }
 
-TEST(Plan, FewRoundsAreWarnedOfWhereSomethingIsCompared) {
-  config::Experiment e = small_experiment();
-  add_change(e, "micro_batch_size", "2");
-  add_change(e, "layout", "{tensor_parallel: 3}");  // impossible
-  e.measure.rounds = 3;
-  ASSERT_EQ(warnings_of(make_plan(e, 4)).size(), 1u);
-  EXPECT_THAT(warnings_of(make_plan(e, 4))[0], HasSubstr("below 6 rounds most effects stay unresolved"));
-  // The table of a sweep over sizes only has no verdicts.
-  config::Experiment sizes = config::load_experiment(test::source_dir() + "/configs/collectives.yaml");
-  sizes.measure.rounds = 4;
-  EXPECT_FALSE(warnings_of(make_plan(sizes, 2)).empty());
-  EXPECT_THAT(warnings_of(make_plan(sizes, 2, {"message_size"})), ::testing::IsEmpty());
-  for (const char* nothing : {"baseline", "layout"}) EXPECT_EQ(warnings_of(make_plan(e, 4, {nothing})).size(), 0u);
-  e.measure.rounds = 6;
-  EXPECT_EQ(warnings_of(make_plan(e, 4)).size(), 0u);
-}
-
 // Each name is reported once, however many cases set it.
 TEST(Plan, EnvironmentNamesThatNcclDoesNotReadAreWarnedOfOnce) {
   config::Experiment e = small_experiment();
