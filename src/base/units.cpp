@@ -243,9 +243,13 @@ std::string show_seconds(double seconds) {
   return show_scaled(seconds * 1e9, 1000, units);
 }
 
+std::string show_flop(double flop) {
+  static constexpr std::array units{"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP"};
+  return show_scaled(flop, 1000, units);
+}
+
 std::string show_flops(double flops_per_second) {
-  static constexpr std::array units{"FLOP/s", "kFLOP/s", "MFLOP/s", "GFLOP/s", "TFLOP/s", "PFLOP/s", "EFLOP/s"};
-  return show_scaled(flops_per_second, 1000, units);
+  return show_flop(flops_per_second) + "/s";
 }
 
 std::string show_bandwidth(double bytes_per_s) {

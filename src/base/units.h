@@ -29,9 +29,10 @@ std::string print_bytes_exact(std::int64_t bytes);
 std::string print_share_exact(double share);
 std::string print_bandwidth_exact(double bytes_per_s);  // "100 MB/s"
 std::string print_seconds_exact(double seconds);        // "50 us"
-/// Rounded to three digits for reading: "1.25 GiB", "34.1 ms", "1.23 TFLOP/s".
+/// Rounded to three digits for reading: "1.25 GiB", "34.1 ms", "364 MFLOP", "1.23 TFLOP/s".
 std::string show_bytes(double bytes);
 std::string show_seconds(double seconds);
+std::string show_flop(double flop);
 std::string show_flops(double flops_per_second);
 /// To four digits, always in GB/s, so that links can be compared: "46.5 GB/s".
 std::string show_bandwidth(double bytes_per_s);

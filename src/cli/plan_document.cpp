@@ -222,14 +222,14 @@ std::vector<std::string> head_lines(const plan::Plan& p) {
     return {fmt::format("{}: backend {}, {}, workload {}", e.name, config::name_of(e.backend), plural(p.ranks, "rank"),
                         e.baseline.workload),
             fmt::format("one step: {} times {} of {}{}", rate.repetitions, rate.operation, show_bytes(rate.bytes),
-                        s.flop.model > 0 ? fmt::format(", {:.4g} TFLOP", s.flop.model / 1e12) : "")};
+                        s.flop.model > 0 ? ", " + show_flop(s.flop.model) : "")};
   }
   std::vector<std::string> lines{
       fmt::format("{}: backend {}, {}, {}: {}", e.name, config::name_of(e.backend), plural(p.ranks, "rank"),
                   e.model.name, config::in_words(e.model)),
-      fmt::format("one step: {} tokens, {:.4g} GFLOP per token ({:.4g} non-causal), {:.4g} PFLOP",
+      fmt::format("one step: {} tokens, {:.4g} GFLOP per token ({:.4g} non-causal), {}",
                   static_cast<std::int64_t>(s.tokens_per_step), s.flop.model / s.tokens_per_step / 1e9,
-                  s.flop.noncausal / s.tokens_per_step / 1e9, s.flop.model / 1e15)};
+                  s.flop.noncausal / s.tokens_per_step / 1e9, show_flop(s.flop.model))};
   if (s.goodput < 1) lines.push_back(fmt::format("goodput: {} of the positions are tokens", percent(s.goodput)));
   const plan::Peak peak = plan::configured_peak(e, e.baseline.precision);
   if (peak.flops > 0) {

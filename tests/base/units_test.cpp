@@ -140,6 +140,7 @@ TEST(Units, ShownToThreeDigits) {
   EXPECT_EQ(show_seconds(600), "10 min");
   EXPECT_EQ(show_seconds(0), "0 s");
   EXPECT_EQ(show_flops(1.234e12), "1.23 TFLOP/s");
+  EXPECT_EQ(show_flop(3.639e8), "364 MFLOP");
   EXPECT_EQ(show_bytes(std::numeric_limits<double>::quiet_NaN()), "-");
 }
 
