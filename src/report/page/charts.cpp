@@ -62,9 +62,9 @@ std::string caption_of(const store::Result& result, const analysis::Summary& sum
   if (summary.predicted)
     return fmt::format("Bars: predicted change against the baseline. Shaded: {}, too close to call.", within);
   return fmt::format(
-      "Bars: change against the baseline. Whiskers: {:.6g} % intervals, which hold for all comparisons together; one "
-      "without its end goes on beyond the drawing. Shaded: {}, the effects too small to matter; a verdict must clear "
-      "them. baseline_again is the baseline once more, as a control.",
+      "Bars: change against the baseline. Whiskers: {:.6g} % intervals, which hold for all comparisons together. A "
+      "bar at the edge and a whisker without its end go on beyond the drawing. Shaded: {}, the effects too small to "
+      "matter; a verdict must clear them. baseline_again is the baseline once more, as a control.",
       100 * result.confidence, within);
 }
 
