@@ -106,6 +106,7 @@ void check_place(const std::string& path, const SweepOptions& options) {
   if (error && status.type() != std::filesystem::file_type::not_found) {
     fail("{} cannot be the result file: {}; -o names another", path, error.message());
   }
+  if (path == "-") fail("a result file cannot go to standard output; -o names a file, and `show` prints it");
   if (std::filesystem::is_directory(status)) fail("{} is a directory; -o names a result file: {}/NAME.h5", path, path);
   if (options.resume.empty()) static_cast<void>(store::AtomicFile(path, true));  // throws if no file can be put there
 }

@@ -239,6 +239,7 @@ TEST_F(PredictedSweep, OfACollectiveHasNoErrors) {
 
 TEST_F(PredictedSweep, AsksForWhatItNeedsAndRefusesWhatItIsNot) {
   EXPECT_THAT(simulate(prediction(config_, file_, 0)).err, HasSubstr("--ranks N"));
+  EXPECT_THAT(simulate(prediction(config_, "-", 16)).err, HasSubstr("cannot go to standard output"));
   SweepOptions wrapped = prediction(config_, file_, 16), gated = wrapped, crowded = wrapped;
   wrapped.wrap = "nsys profile";
   EXPECT_THAT(simulate(wrapped).err, HasSubstr("--wrap"));
