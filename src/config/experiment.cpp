@@ -12,16 +12,12 @@
 namespace harness::config {
 namespace {
 
-// Suggestions for an unknown top-level key: "rounds" is nearest to "measure.rounds".
-std::vector<std::string> nested_keys() {
-  std::vector<std::string> nested;
-  for (const Key& key : keys()) {
-    if (key.name.find('.') != std::string::npos) nested.push_back(key.name);
-  }
+std::vector<std::string> known_keys() {
+  std::vector<std::string> known = texts_of_all(keys(), [](const Key& key) { return key.name; });
   for (const Variable& v : registry()) {
-    if (!v.fixed) nested.push_back("baseline." + v.name);
+    if (!v.fixed) known.push_back("baseline." + v.name);
   }
-  return nested;
+  return known;
 }
 
 // The name appears in file names and tables.
@@ -146,7 +142,8 @@ void check_faults(const YamlNode& root, const Experiment& e, Problems& problems)
 
 void read_experiment(const YamlNode& root, Experiment& e, Problems& problems) {
   Cost cost;
-  if (!read_map(problems, root, "", experiment_fields(root, e, cost, problems), nested_keys())) return;
+  problems.known_keys = known_keys();
+  if (!read_map(problems, root, "", experiment_fields(root, e, cost, problems))) return;
   if (cost.per_gpu_hour > 0 && cost.run_tokens > 0) e.cost = cost;
   const YamlNode* baseline = root.find("baseline");
   if (baseline != nullptr) {

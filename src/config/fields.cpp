@@ -10,21 +10,23 @@
 namespace harness::config {
 namespace {
 
-// Returns the nearest key of this map, else of another map, as a dotted path.
-std::string nearest_key(const std::string& key, std::span<const std::string> allowed,
-                        std::span<const std::string> known_elsewhere) {
+// Returns the nearest key of this map, else the key of another map, as a dotted path. From the top level, that one may
+// be misspelt as well.
+std::string nearest_key(const std::string& key, const std::string& prefix, std::span<const std::string> allowed,
+                        std::span<const std::string> known) {
   std::string near = nearest(key, allowed);
   if (!near.empty()) return near;
-  const auto tails =
-      texts_of_all(known_elsewhere, [](const std::string& path) { return path.substr(path.rfind('.') + 1); });
-  const auto it = std::find(tails.begin(), tails.end(), nearest(key, tails));
-  return it == tails.end() ? "" : known_elsewhere[it - tails.begin()];
+  const auto tails = texts_of_all(known, [](const std::string& path) { return path.substr(path.rfind('.') + 1); });
+  const auto it = std::find(tails.begin(), tails.end(), prefix.empty() ? nearest(key, tails) : key);
+  if (it == tails.end()) return "";
+  const std::string& path = known[it - tails.begin()];
+  return path.find('.') == std::string::npos ? path + " at the top level" : path;
 }
 
 // First suggests the key to write instead. Lists the allowed keys once per map, at its first unknown key; a long list
 // only without a suggestion.
 void report_unknown(Problems& problems, const YamlNode& child, const std::string& prefix,
-                    std::span<const std::string> allowed, std::span<const std::string> known_elsewhere, bool first) {
+                    std::span<const std::string> allowed, bool first) {
   std::string shown = quote(child.key);
   shown = shown.substr(1, shown.size() - 2);
   if (child.key == "<<")
@@ -32,7 +34,7 @@ void report_unknown(Problems& problems, const YamlNode& child, const std::string
   const KnownElsewhere known = known_elsewhere_as(child.key);
   std::string advice = "; " + known.hint, meant = known.here.substr(known.here.rfind('.') + 1);
   if (known.hint.empty()) {
-    const std::string near = nearest_key(child.key, allowed, known_elsewhere);
+    const std::string near = nearest_key(child.key, prefix, allowed, problems.known_keys);
     const bool here = std::ranges::find(allowed, near) != allowed.end();
     advice = did_you_mean(here && problems.is_override_key(child.key_place) ? dotted(prefix, near) : near);
     if (here) meant = near;
@@ -149,8 +151,7 @@ bool parse_or_report(Problems& problems, const Place& place, const std::string& 
   }
 }
 
-bool read_map(Problems& problems, const YamlNode& node, const std::string& prefix, std::span<const Field> fields,
-              std::span<const std::string> known_elsewhere) {
+bool read_map(Problems& problems, const YamlNode& node, const std::string& prefix, std::span<const Field> fields) {
   const auto allowed = texts_of_all(fields, [](const Field& field) { return field.about.name; });
   if (node.kind != YamlNode::Kind::map) {
     problems.add(node.place, prefix,
@@ -160,7 +161,7 @@ bool read_map(Problems& problems, const YamlNode& node, const std::string& prefi
   bool first = true;
   for (const YamlNode& child : node.children) {
     if (std::find(allowed.begin(), allowed.end(), child.key) != allowed.end()) continue;
-    report_unknown(problems, child, prefix, allowed, known_elsewhere, first);
+    report_unknown(problems, child, prefix, allowed, first);
     first = false;
   }
   for (const Field& field : fields) {

@@ -65,10 +65,8 @@ struct Field {
 std::string dotted(std::string_view prefix, std::string_view key);
 
 /// Reads a map, with fields in the order of `fields`, whatever their order in the file. Reports unknown and missing
-/// keys, and values that should be scalars but are not. `known_elsewhere`: dotted paths to suggest for an unknown key.
-/// Returns false if `node` is not a map.
-bool read_map(Problems& problems, const YamlNode& node, const std::string& prefix, std::span<const Field> fields,
-              std::span<const std::string> known_elsewhere = {});
+/// keys, and values that should be scalars but are not. Returns false if `node` is not a map.
+bool read_map(Problems& problems, const YamlNode& node, const std::string& prefix, std::span<const Field> fields);
 
 /// Appends the keys of these fields and of their nested fields, by full name.
 void list_keys(std::span<const Field> fields, const std::string& prefix, std::vector<Key>& keys);

@@ -22,6 +22,9 @@ struct Place {
 /// Collects the problems of a configuration, so that all of them are reported at once.
 class Problems {
  public:
+  /// Dotted paths of keys, to suggest where one of them stands in another map.
+  std::vector<std::string> known_keys;
+
   /// Registers a file, printed as path:line:column.
   int add_file(const std::string& path);
   /// Registers an override, printed as "--set key=value".
