@@ -83,7 +83,7 @@ keep() {
   local file=$kept.$BASHPID.tgz
   tar czf "$file" --exclude=inductor -C "${kept%/*}" "${kept##*/}" && mv "$file" "$out/kept$command.tgz"
 }
-(while sleep 15; do keep; done) > /dev/null 2>&1 &
+(while sleep 15 && kill -0 $$; do keep; done) > /dev/null 2>&1 &
 keeper=$!
 trap 'kill $keeper; keep; rm -f "$kept.$keeper.tgz"' EXIT
 say() { echo "$*" | tee -a "$out/table$command.txt"; }
@@ -165,7 +165,7 @@ memcheck() {
 # Kills rank 1's worker in each timed block of one case. Only this case may fail, and it must name the rank.
 killed() {
   local wrong=overlap_grad_reduce=false worker striker rc=0
-  while sleep 0.1; do
+  while sleep 0.1 && kill -0 $$ 2> /dev/null; do
     for worker in $(grep -lzxs "FIRST_LIGHT=$$" /proc/[0-9]*/environ); do
       grep -qzxFs "HARNESS_CASE=$wrong" "$worker" && grep -qzxFs HARNESS_RANK=1 "$worker" &&
         grep -qzs '^HARNESS_BLOCK=' "$worker" && kill -s KILL "$(basename "${worker%/environ}")" 2> /dev/null
